@@ -17,9 +17,11 @@ def __getattr__(name: str) -> Any:
     """
     if name == "DefaultSource":
         try:
+            from pyspark_remuda.daemon import quiet_forked_process
             from remuda.spark.source.data_source import RemudaSource
         except ImportError:
             pass
         else:
+            quiet_forked_process()
             return RemudaSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

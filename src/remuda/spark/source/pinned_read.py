@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark_remuda.daemon import quiet_forked_process
 from remuda.errors import StorageError, option_error
 from remuda.spark.driver.tasks import unseen_folder
 from remuda.storage import Store
@@ -53,6 +54,7 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
     Its files are not verified in the background: each query would begin to read all of them, in a process that goes on
     from query to query.
     """
+    quiet_forked_process()
     path = options["path"]
     if "://" not in path:
         folder = Path(path).expanduser().absolute()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from pyspark_remuda.daemon import quiet_forked_process
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
 from remuda.errors import option_error
@@ -105,6 +106,7 @@ class Target:
     def commit(
         self, delivery_id: str, messages: list[WriterCommitMessage | None], batch: BatchId | None = None
     ) -> None:
+        quiet_forked_process()
         written = [cast("WrittenSegments", message) for message in messages]
         infos = [info for each in written for info in each.infos]
         delivery_id = written[0].delivery_id if written else delivery_id
