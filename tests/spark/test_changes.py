@@ -137,7 +137,7 @@ def test_a_stream_of_changes(session: SparkSession, grid: Grid, tmp_path: Path) 
     def run(checkpoint: str, **words: str) -> None:
         stream = session.readStream.schema(frame(session).schema).parquet(source).writeStream.format("remuda")
         stream.options(**place, **words, checkpointLocation=str(tmp_path / checkpoint))
-        stream.trigger(availableNow=True).start().awaitTermination()
+        stream.queryName(f"changes {checkpoint}").trigger(availableNow=True).start().awaitTermination()
 
     words = {"mode": "apply", "operation": "op", "orderBy": "ts"}
     frame(session).write.parquet(source)

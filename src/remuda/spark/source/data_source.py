@@ -54,12 +54,13 @@ if TYPE_CHECKING:
 
 _OPTIONS = frozenset(
     {
-        *("path", "map", "query", "columns", "tasks", "cache", "checkpointlocation"),
+        *("path", "map", "query", "columns", "tasks", "cache"),
         *("mode", "missing", "orderby", "key", "indexes", "partitions", "json", "solewriter"),
         *("operation", "changes", "condition", "batchid", "since", "version", "timestamp"),
     }
 )
-
+_OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
+"""What Spark hands on of a stream."""
 
 _TABLE_OPTIONS = {"provider", "location"}
 """What Spark adds for CREATE TABLE. For a table that is there, it gives no option at all."""
@@ -85,7 +86,7 @@ class RemudaSource(DataSource):
                 "queries over it",
                 suggestion='Put the condition into the frame: .option("query", "SELECT ... WHERE ...").',
             )
-        unknown = [name for name in options if name.casefold() not in _OPTIONS]
+        unknown = [name for name in options if name.casefold() not in _OPTIONS | _OF_STREAMS]
         if unknown:
             known = (
                 "path, map, query, columns, tasks, mode, missing, orderBy, key, indexes, partitions, json, operation, "
