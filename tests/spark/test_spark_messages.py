@@ -152,6 +152,23 @@ def test_a_module_that_executors_lack_is_named(session: SparkSession) -> None:
     assert "Install a_module_that_no_executor_has on the executors" in str(error)
 
 
+def test_a_write_that_is_refused_begins_with_our_line(session: SparkSession, grid: Grid) -> None:
+    """Whether the driver or the commit refuses it, what Spark said stands below."""
+    path = grid.store.path
+    with pytest.raises(SqlError) as caught:
+        remuda.spark.write(session.range(1, 3).selectExpr("id", "id AS amount"), path, "orders")
+    assert str(caught.value).splitlines()[0] == "[2000 DATA_EXCEPTION] duplicate key in orders: id = 1"
+    assert caught.value.code is ErrorCode.DATA_EXCEPTION
+    assert any("PYTHON_DATA_SOURCE_ERROR" in note for note in caught.value.__notes__)
+    with pytest.raises(SqlError) as caught:
+        remuda.spark.write(session.range(7, 9), path, "orders", mode="upsert")
+    assert str(caught.value).splitlines() == [
+        "[2000 DATA_EXCEPTION] the DataFrame lacks columns of orders: amount",
+        '  option("missing", "null") writes NULL for them.',
+    ]
+    assert rows_of(grid) == [(1, 10), (2, 20)]
+
+
 def test_a_thread_that_registers_the_format_can_write(session: SparkSession, grid: Grid) -> None:
     failures: list[BaseException] = []
 

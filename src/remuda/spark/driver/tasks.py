@@ -51,6 +51,8 @@ _LOST = (
 )
 _MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
 _MISSING_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] [^']*'([^']+)'")
+_OURS = re.compile(r"^remuda\.errors\.\w+: (?:\[-?\d+ (\w+)\] )?(.+(?:\n  (?!File ).+)*)$", re.MULTILINE)
+"""The last lines of the traceback of an error of ours: its code, and its message with the suggestion below it."""
 _JAVA_CLASSES = re.compile(r"^.*\b(?:java|org|py4j)\.[\w.$]+: ")
 
 
@@ -66,6 +68,10 @@ def as_sql_error(failure: Exception) -> SqlError:
 
 
 def _error_of(failure: Exception, text: str) -> SqlError:
+    ours = _OURS.findall(text)
+    if ours:
+        code, message = ours[-1]
+        return SqlError(ErrorCode.__members__.get(code, ErrorCode.GENERIC), message)
     reason = useful_line(text)
     if any(mark in text for mark in _CANCELLED):
         return SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from remuda.errors import option_error
-from remuda.spark.driver.tasks import refuse_stopped, slot_count
+from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_job import by_partition, row_fields
 from remuda.spark.load.matching import match_columns
 from remuda.spark.source.data_source import register
@@ -32,10 +34,13 @@ def write_frame(df: DataFrame, given: Mapping[str, Any], mode: str, batch_id: An
     if batch is not None:
         options["batchId"] = f"{batch.stream}/{batch.number}"
     writer = _by_partition(df, options, mode).write.format("remuda").options(**options)
-    if mode == "replace":
-        writer.mode("overwrite").save()
-    else:
-        writer.option("mode", mode).mode("append").save()
+    try:
+        if mode == "replace":
+            writer.mode("overwrite").save()
+        else:
+            writer.option("mode", mode).mode("append").save()
+    except PySparkException as failure:  # Spark's own words are a note, not a stack above ours
+        raise as_sql_error(failure) from None
 
 
 def _text(option: str, given: Any) -> str:
