@@ -73,6 +73,27 @@ def test_the_statement_is_the_description_where_there_is_none(spark: SparkSessio
     assert stage.name() == "remuda: SELECT status, SUM(amount) FROM orders GROUP BY status"
 
 
+def test_a_statement_that_writes_and_has_a_deadline_has_the_marks_of_its_thread(
+    spark: SparkSession, grid: Grid
+) -> None:
+    """It runs on another thread, which its giver can leave."""
+    grid.sql("CREATE TABLE copies (id BIGINT, amount BIGINT, PRIMARY KEY (id))")
+    context = spark.sparkContext
+    statements = {
+        "a write": "INSERT INTO copies SELECT id, amount FROM orders",
+        "a new table": "CREATE TABLE more (PRIMARY KEY (id)) AS SELECT id, amount FROM orders",
+    }
+    for group, statement in statements.items():
+        context.setJobGroup(group, "what the user does")
+        try:
+            with shuffles_for_nothing():
+                assert grid.sql(statement, timeout=600.0).update_count == 20_000
+        finally:
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+        assert last_job(spark, group).description().get() == "what the user does"
+
+
 def test_a_group_cancels_the_jobs_of_queries(spark: SparkSession, grid: Grid) -> None:
     context = spark.sparkContext
     outcome: list[Any] = []

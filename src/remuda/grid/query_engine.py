@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.expr import Parameters
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from remuda.spark import SparkSession
     from remuda.spark.driver.executors import ExecutorWatch
     from remuda.storage import Store
+
+Answer = TypeVar("Answer")
 
 
 class QueryEngine:
@@ -109,6 +111,19 @@ class QueryEngine:
             writer=writer,
             remote=remote,
         )
+
+    def run_writing(
+        self, token: CancellationToken, work: Callable[[], Answer], statement: str, uses_spark: bool = True
+    ) -> Answer:
+        """Return what a statement that writes gives, on a thread that can be left where it has a deadline.
+
+        Its jobs carry the job group, pool, tags and description of this thread on any thread.
+        """
+        if uses_spark and self.spark is not None and token.remaining is not None:
+            from remuda.spark.driver.job_marks import carry_marks
+
+            work = carry_marks(self.spark.sparkContext, statement, work)
+        return self.statements.run(token, work)
 
     def look_for_executors(self) -> None:
         """Where Spark has others than before, plans are made anew."""

@@ -101,7 +101,8 @@ class QueryRun:
                 return result
         entry, stored = self._bind(entry)
         if entry.plan.modifies is not None:
-            return self._session.engine.statements.run(self._call.token, lambda: self._modify(entry, stored))
+            engine, token, text = self._session.engine, self._call.token, self._call.text
+            return engine.run_writing(token, lambda: self._modify(entry, stored), text, entry.plan.uses_spark)
         return self._session.open_result(entry.shape, self._start(entry, stored), self.restart)
 
     def _plan(self) -> CachedPlan:

@@ -94,6 +94,11 @@ class Plan:
         return self.fragments[0]
 
     @property
+    def uses_spark(self) -> bool:
+        """Tell whether tasks of Spark run a part of it."""
+        return any(fragment.convention is Convention.SPARK for fragment in self.fragments)
+
+    @property
     def modification(self) -> physical.Modify:
         """Return the operator that writes, of a statement that does."""
         return next(node for node in walk(self.tree) if isinstance(node, physical.Modify))

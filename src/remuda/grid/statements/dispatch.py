@@ -88,7 +88,7 @@ def run_statement(call: Call, statement: sql.Statement) -> Result:
     if (call.positional or call.named) and not handler.takes_values:
         raise parameter_error("this statement takes no parameters")
     run = partial(handler.run, call, statement)
-    answer = engine.statements.run(call.token, run) if handler.guards_commit else run()
+    answer = engine.run_writing(call.token, run, call.text) if handler.guards_commit else run()
     if handler.changes_catalog:
         engine.plans.changed()
     return answer if isinstance(answer, Result) else Result.of_update(answer or 0)

@@ -7,20 +7,35 @@ and set where its jobs are: groups cancel them, pools schedule them, and Spark's
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from remuda.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark import SparkContext
+
+Answer = TypeVar("Answer")
 
 _GROUP = ("spark.jobGroup.id", "spark.job.interruptOnCancel", "spark.scheduler.pool")
 _DESCRIPTION = "spark.job.description"
 _CALL_SITE = "callSite.short"
 """What the UI calls a stage; else it is "runJob at PythonRDD"."""
 _LONGEST = 120
+
+
+def carry_marks(context: SparkContext, statement: str, work: Callable[[], Answer]) -> Callable[[], Answer]:
+    """Return work that marks its jobs, on the thread that runs it, as this thread would."""
+    if context._jsc is None:  # stopped: a job says so
+        return work
+    marks = JobMarks.of_thread(context, statement)
+
+    def run() -> Answer:
+        with marks.on_this_thread(context):
+            return work()
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
