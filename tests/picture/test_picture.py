@@ -217,7 +217,7 @@ def test_paths_not_taken_are_those_of_the_memo(grid: Any) -> None:
     chosen = asked["alternatives"][asked["winner"]]
     assert chosen["cost"] == pytest.approx(scan.cost)
     others = [each for each in asked["alternatives"] if each is not chosen]
-    assert [(each.description, each.cost) for each in scan.not_taken] == [
+    assert [(each.description, each.cost) for each in scan.paths.not_taken] == [
         (each["description"].partition(" [")[0], each["cost"]) for each in others
     ]
     drawn = grid.explain(query).to_svg()
@@ -227,17 +227,28 @@ def test_paths_not_taken_are_those_of_the_memo(grid: Any) -> None:
 
 def test_a_lookup_that_was_planned_without_a_search_has_its_alternatives(grid: Any) -> None:
     lookup = card_of(picture_root(grid, "SELECT * FROM orders WHERE customer = ? AND id = ?"), "KeyLookup orders")
-    assert [each.description for each in lookup.not_taken] == ["MapScan orders"]
-    assert lookup.not_taken[0].cost > lookup.cost
+    assert [each.description for each in lookup.paths.not_taken] == ["MapScan orders"]
+    assert lookup.paths.not_taken[0].cost > lookup.paths.taken == lookup.cost
 
 
 def test_joins_have_alternatives_and_none_is_cheaper_than_what_was_taken(grid: Any) -> None:
     cards = [each for query in QUERIES for each in walk(picture_root(grid, query))]
-    assert any(each.not_taken for each in cards if each.kind == "join")
-    for each in cards:
-        costs = [other.cost for other in each.not_taken]
+    assert any(each.paths for each in cards if each.kind == "join")
+    for paths in [each.paths for each in cards if each.paths is not None]:
+        costs = [other.cost for other in paths.not_taken]
         assert costs == sorted(costs)
-        assert not costs or costs[0] >= each.cost
+        assert costs[0] >= paths.taken
+
+
+def test_below_a_limit_the_costs_of_first_rows_are_compared(grid: Any) -> None:
+    """All rows of the index in its order cost more than a sort of the map, the first five much less."""
+    query = "SELECT customer, id FROM orders WHERE amount > 10 ORDER BY amount LIMIT 5"
+    scan = card_of(picture_root(grid, query), "IndexScan orders")
+    assert scan.paths is not None
+    assert scan.paths.of_first_rows
+    assert scan.paths.taken < scan.paths.not_taken[0].cost < scan.cost
+    assert "cost of first rows" in grid.explain(query).to_svg()
+    assert "cost of first rows" not in grid.explain("SELECT customer FROM orders WHERE amount > 999").to_svg()
 
 
 HOSTILE = [

@@ -206,8 +206,8 @@ class _Shown:
         from remuda.optimizer.explain.not_taken import PathsNotTaken
         from remuda.plan.picture import Picture, collect
 
-        not_taken = PathsNotTaken(optimized.memo).of
-        root = collect(self.plan, self.decisions.members, self.decisions.of, self.analysis.values, not_taken)
+        weighed = PathsNotTaken(optimized.memo).of
+        root = collect(self.plan, self.decisions.members, self.decisions.of, self.analysis.values, weighed)
         facts = [*self._summary(), *([self._parameters()] if self.planned.given else [])]
         title = "EXPLAIN ANALYZE" if self.statement.analyze else "EXPLAIN"
         query = self.planned.text[self.statement.query.span.start :].strip().removesuffix(";")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from remuda.optimizer.cost import first_rows_cost
 from remuda.plan.operator_attributes import describe, head_of
-from remuda.plan.picture import NotTaken
+from remuda.plan.picture import NotTaken, PathsWeighed
 from remuda.plan.walk import inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from remuda.optimizer.memo import Memo
     from remuda.plan.physical import PhysicalNode
@@ -24,30 +25,39 @@ class PathsNotTaken:
 
     def __init__(self, memo: Memo) -> None:
         self._memo = memo  # keeps the estimates, whose identities are the keys
-        self._weighed: dict[tuple[int, type], list[PhysicalNode]] = {}
+        self._weighed: dict[tuple[int, type], dict[float, list[PhysicalNode]]] = {}
         for group in memo.groups:
-            for traits, winner in group.winners.items():
+            for asked, winner in group.winners.items():
                 if winner is not None:
-                    key = (id(winner.estimate), type(winner))
-                    self._weighed.setdefault(key, []).extend(group.weighed.get(traits, ()))
+                    by_share = self._weighed.setdefault((id(winner.estimate), type(winner)), {})
+                    by_share.setdefault(asked.share, []).extend(group.weighed.get(asked, ()))
 
-    def of(self, node: Any) -> tuple[NotTaken, ...]:
-        """Return the alternatives to an operator, the cheapest first, each once."""
+    def of(self, node: Any) -> PathsWeighed | None:
+        """Return the alternatives to an operator, the cheapest first, each once; None where there are none.
+
+        One that won for a share of its rows and for all of them is shown as it won for the share.
+        """
+        by_share = self._weighed.get((id(node.estimate), type(node)), {})
+        share = min(by_share, default=1.0)
         own = _described(node)
         costs: dict[str, float] = {}
-        for plan in self._others(node):
-            text = _described(plan)
+        for plan in _others(node, by_share.get(share, ())):
+            text, cost = _described(plan), first_rows_cost(plan, share)
             if text != own:
-                costs[text] = min(plan.estimate.cost, costs.get(text, plan.estimate.cost))
+                costs[text] = min(cost, costs.get(text, cost))
         ordered = sorted(costs.items(), key=lambda item: (item[1], item[0]))
-        return tuple(NotTaken(text, cost) for text, cost in ordered)
+        if not ordered:
+            return None
+        others = tuple(NotTaken(text, cost) for text, cost in ordered)
+        return PathsWeighed(first_rows_cost(node, share), others, of_first_rows=share != 1.0)
 
-    def _others(self, node: Any) -> Iterator[PhysicalNode]:
-        """Leave out the operator itself, and those that only move or sort its rows once more."""
-        head = head_of(node)
-        for plan in self._weighed.get((id(node.estimate), type(node)), ()):
-            if plan.estimate is not node.estimate and not any(head_of(each) == head for each in inputs(plan)):
-                yield plan
+
+def _others(node: Any, weighed: Iterable[PhysicalNode]) -> Iterator[PhysicalNode]:
+    """Leave out the operator itself, and those that only move or sort its rows once more."""
+    head = head_of(node)
+    for plan in weighed:
+        if plan.estimate is not node.estimate and not any(head_of(each) == head for each in inputs(plan)):
+            yield plan
 
 
 def _described(plan: PhysicalNode) -> str:

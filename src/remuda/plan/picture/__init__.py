@@ -5,8 +5,8 @@ bars; `layout.py` places the cards; `drawing.py` draws them; `page.py` puts the 
 scripts nor network, and takes its colours (`style.py`) from the reader's light or dark theme.
 """
 
-from remuda.plan.picture.cards import Card, NotTaken, collect
+from remuda.plan.picture.cards import Card, NotTaken, PathsWeighed, collect
 from remuda.plan.picture.drawing import Picture, svg
 from remuda.plan.picture.page import html_fragment, html_page
 
-__all__ = ["Card", "NotTaken", "Picture", "collect", "html_fragment", "html_page", "svg"]
+__all__ = ["Card", "NotTaken", "PathsWeighed", "Picture", "collect", "html_fragment", "html_page", "svg"]

@@ -20,7 +20,7 @@ from remuda.plan.picture.text_layout import (
 )
 
 if TYPE_CHECKING:
-    from remuda.plan.picture.cards import Card, Run
+    from remuda.plan.picture.cards import Card, PathsWeighed, Run
 
 WIDTH = 384.0
 LEFT = 18.0
@@ -87,8 +87,8 @@ def draw_card(card: Card) -> tuple[str, float]:
         markup, height = draw_strip(card.reach, LEFT, sheet.y + 4, INNER)
         sheet.parts.append(markup)
         sheet.y += height + 4
-    if card.not_taken:
-        _draw_not_taken(sheet, card)
+    if card.paths is not None:
+        _draw_paths(sheet, card.paths)
     height = sheet.y + 11
     return _frame(card, height) + "".join(sheet.parts), height
 
@@ -110,7 +110,8 @@ def _whole_texts(card: Card) -> list[str]:
     """Return what may be cut in the card."""
     attributes = [f"{label}: {text}" if label else text for label, text in card.attributes]
     ran = [] if card.run is None else [*card.run.figures, *(f"decided: {each}" for each in card.run.decisions)]
-    return [*attributes, *ran, *(f"not taken: {each.description}" for each in card.not_taken)]
+    not_taken = () if card.paths is None else card.paths.not_taken
+    return [*attributes, *ran, *(f"not taken: {each.description}" for each in not_taken)]
 
 
 def _draw_head(sheet: _Sheet, card: Card) -> None:
@@ -187,20 +188,21 @@ def _draw_time(sheet: _Sheet, run: Run) -> None:
     sheet.y += 10
 
 
-def _draw_not_taken(sheet: _Sheet, card: Card) -> None:
-    """List the cheapest alternatives below the operator's own cost."""
+def _draw_paths(sheet: _Sheet, paths: PathsWeighed) -> None:
+    """List the cheapest alternatives below the cost of what was taken."""
     sheet.rule()
-    sheet.line(15, _text(LEFT, "paths weighed", "quiet", 10) + _text(RIGHT - 44, "cost", "quiet e", 10))
-    sheet.line(15, _text(LEFT, "taken", "b") + _text(RIGHT - 44, counted(card.cost), "b e"))
-    for each in card.not_taken[:MOST_NOT_TAKEN]:
-        times = each.cost / card.cost if card.cost else 0.0
+    cost = "cost of first rows" if paths.of_first_rows else "cost"
+    sheet.line(15, _text(LEFT, "paths weighed", "quiet", 10) + _text(RIGHT - 44, cost, "quiet e", 10))
+    sheet.line(15, _text(LEFT, "taken", "b") + _text(RIGHT - 44, counted(paths.taken), "b e"))
+    for each in paths.not_taken[:MOST_NOT_TAKEN]:
+        times = each.cost / paths.taken if paths.taken else 0.0
         figures = _text(RIGHT - 44, counted(each.cost), "e")
         figures += _text(RIGHT, f"{_times(times)}×" if times else "", "quiet e")
         first, *more = wrapped(each.description, 37, 3)
         sheet.line(15, _text(LEFT, first, "m quiet", 10.5) + figures)
         for line in more:
             sheet.line(14, _text(LEFT + 8, line, "m quiet", 10.5))
-    left = len(card.not_taken) - MOST_NOT_TAKEN
+    left = len(paths.not_taken) - MOST_NOT_TAKEN
     if left > 0:
         sheet.line(14, _text(LEFT, f"and {left} more", "quiet", 10.5))
 

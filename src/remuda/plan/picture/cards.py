@@ -53,6 +53,18 @@ class NotTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class PathsWeighed:
+    """What the search has compared: an operator and the alternatives to it, each with its cost.
+
+    Below a LIMIT these are costs of the first rows, which are not in the order of the costs of all rows.
+    """
+
+    taken: float
+    not_taken: tuple[NotTaken, ...]
+    of_first_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """Which partitions of a map an operator touches: `touched` is None where values that were not given decide it."""
 
@@ -94,7 +106,7 @@ class Card:
     fragment: str = ""
     reach: Reach | None = None
     run: Run | None = None
-    not_taken: tuple[NotTaken, ...] = ()
+    paths: PathsWeighed | None = None
 
     @property
     def label(self) -> str:
@@ -128,10 +140,10 @@ def collect(
     members: Callable[[Fragment], tuple[str, ...] | None],
     decide: Decide,
     measured: Measured,
-    not_taken: Callable[[Any], Sequence[NotTaken]],
+    weighed: Callable[[Any], PathsWeighed | None],
 ) -> Card:
     """Return the card of the plan's root, which has all others below it."""
-    return _Collector(plan, members, decide, measured, not_taken).collect()
+    return _Collector(plan, members, decide, measured, weighed).collect()
 
 
 class _Collector:
@@ -141,13 +153,13 @@ class _Collector:
         members: Callable[[Fragment], tuple[str, ...] | None],
         decide: Decide,
         measured: Measured,
-        not_taken: Callable[[Any], Sequence[NotTaken]],
+        weighed: Callable[[Any], PathsWeighed | None],
     ) -> None:
         self._plan = plan
         self._members = members
         self._decide = decide
         self._measured = measured
-        self._not_taken = not_taken
+        self._weighed = weighed
         self._own_seconds: dict[int, float] = {}
 
     def collect(self) -> Card:
@@ -188,7 +200,7 @@ class _Collector:
             fragment=fragment,
             reach=self._reach(node),
             run=self._run(node),
-            not_taken=tuple(self._not_taken(node)),
+            paths=self._weighed(node),
         )
 
     def _attributes(self, node: Any) -> tuple[tuple[str, str], ...]:
