@@ -251,6 +251,17 @@ def test_below_a_limit_the_costs_of_first_rows_are_compared(grid: Any) -> None:
     assert "cost of first rows" not in grid.explain("SELECT customer FROM orders WHERE amount > 999").to_svg()
 
 
+def test_fewer_rows_than_estimated_are_no_error_where_a_limit_ends_the_operator(grid: Any) -> None:
+    ordered = grid.explain("SELECT customer FROM orders WHERE amount > 10 ORDER BY amount LIMIT 5", analyze=True)
+    scan = card_of(ordered._picture.root, "IndexScan orders")
+    assert scan.is_stopped
+    assert scan.rows > 10 * scan.run.rows
+    assert scan.row_error == 1.0
+    assert "worst estimate" not in ordered.to_svg()
+    grouped = "SELECT customer, COUNT(*) FROM orders WHERE amount > 10 GROUP BY customer LIMIT 5"
+    assert not card_of(picture_root(grid, grouped, analyze=True), "MapScan orders").is_stopped
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     '"onload="alert(1)',

@@ -107,6 +107,8 @@ class Card:
     reach: Reach | None = None
     run: Run | None = None
     paths: PathsWeighed | None = None
+    is_stopped: bool = False
+    """Whether a LIMIT above ends it early: the estimate is of all rows, of which fewer come."""
 
     @property
     def label(self) -> str:
@@ -119,7 +121,27 @@ class Card:
         if self.run is None:
             return None
         estimated, actual = max(self.rows, 1.0), max(float(self.run.rows), 1.0)
+        if self.is_stopped and estimated > actual:
+            return 1.0
         return max(estimated / actual, actual / estimated)
+
+
+_READ_ALL = (
+    physical.HashAggregate,
+    physical.Sort,
+    physical.TopN,
+    physical.Window,
+    physical.Spool,
+    physical.Recursive,
+    physical.Modify,
+)
+"""Operators that read their input to its end before their first row, or whatever is read of their rows."""
+
+
+def _stops(node: Any, ordinal: int, is_stopped: bool) -> bool:
+    """Tell whether an input of an operator may be ended early, where the operator itself `is_stopped`."""
+    is_build_side = isinstance(node, physical.HashJoin | physical.NestedLoopJoin) and ordinal == 1
+    return isinstance(node, physical.Limit) or (is_stopped and not is_build_side and not isinstance(node, _READ_ALL))
 
 
 def highlights(root: Card) -> list[str]:
@@ -178,7 +200,7 @@ class _Collector:
         self._own_seconds[id(node)] = max(0.0, actual["seconds"] - below)
         return float(actual["seconds"])
 
-    def _card(self, node: Any, own: Any, fragment: str = "") -> Card:
+    def _card(self, node: Any, own: Any, fragment: str = "", *, is_stopped: bool = False) -> Card:
         """Return the card of a node of the tree; `own` is the node of a fragment that runs for it."""
         begins = ""
         if isinstance(own, physical.Receive):
@@ -195,12 +217,14 @@ class _Collector:
             rows=node.estimate.rows,
             cost=node.estimate.cost,
             inputs=tuple(
-                self._card(child, lower, begins) for child, lower in zip(inputs(node), inputs(own), strict=True)
+                self._card(child, lower, begins, is_stopped=_stops(node, ordinal, is_stopped))
+                for ordinal, (child, lower) in enumerate(zip(inputs(node), inputs(own), strict=True))
             ),
             fragment=fragment,
             reach=self._reach(node),
             run=self._run(node),
             paths=self._weighed(node),
+            is_stopped=is_stopped,
         )
 
     def _attributes(self, node: Any) -> tuple[tuple[str, str], ...]:
