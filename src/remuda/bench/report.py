@@ -45,6 +45,9 @@ while a case runs.
 **Minima.** A table shows the best turn of each contender. The best turn is the one that the rest of the machine has
 disturbed least. The ratio of two minima varies less between runs than either of them.
 
+**Processor time.** *processor* behind the name of a case means what all threads of a new process have worked, not how
+long it took: other programs change it less, and work on a second processor counts.
+
 **The same rows, the best form.** All engines have the same rows: {rows:,} orders with a key, two indexed columns and
 three others; the rows with NULLs have 1 to 2 % of them in every column but the key. Each engine has the indexes that
 it can use, prepared statements where it has them, and its fastest way out: Python tuples for a few rows, Arrow or its
