@@ -134,10 +134,12 @@ def flush_memtable(
         names = [column.name for column in version.definition.columns]
         recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
         check_cancelled()
-        if recent.num_rows:
-            kept.append(directory.add(build_segment(version.definition, recent)))
-            check_cancelled()
-        return merge_small(directory, version.definition, kept, stored)
+        added = [directory.add(build_segment(version.definition, recent))] if recent.num_rows else []
+        kept += added
+        check_cancelled()
+        flushed = merge_small(directory, version.definition, kept, stored)
+        directory.discard(added, flushed, named=False)  # It may be merged already.
+        return flushed
     except BaseException:
         directory.discard(kept, stored, named=False)
         raise
