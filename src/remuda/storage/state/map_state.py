@@ -202,6 +202,8 @@ class MapState:
                 if self.directory.committed_version == committed:
                     self.stored, self.unsafe, self.flushed, self.batches = before, unsafe, flushed_before, batches
                     self.use(version)
+                    # What was made for this commit. Fresh segments are their giver's, who may try again.
+                    self.directory.discard(stored, [*before, *fresh], named=False)
                 raise
         self.directory.discard(before, stored)
         self.directory.discard(fresh, stored, named=False)
