@@ -455,6 +455,22 @@ def test_versions_that_nobody_asked_for_make_way(tmp_path: Path, monkeypatch: py
         assert files_of(tmp_path) == named_files(tmp_path)
 
 
+def test_no_log_is_kept_for_versions(tmp_path: Path) -> None:
+    with created(tmp_path, "WITH (retention = '1 day')") as grid:
+        for value in range(4):
+            committed(grid, f"SINK INTO t VALUES (1, {value})")
+        assert len(list((tmp_path / "versions").iterdir())) >= 4
+        assert len(list((tmp_path / "wal").iterdir())) == 1
+        with remuda.open(tmp_path, read_only=True) as reader:
+            assert rows_of(reader) == {1: 3}
+            grid.sql("SINK INTO t VALUES (1, 4)")
+            log = set((tmp_path / "wal").iterdir())
+            committed(grid, "SINK INTO t VALUES (1, 5)")
+            assert log < set((tmp_path / "wal").iterdir())
+        grid.sql("VACUUM")
+        assert len(list((tmp_path / "wal").iterdir())) == 1
+
+
 def test_a_load_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with created(tmp_path) as grid:
         committed(grid, "INSERT INTO t VALUES (1, 1)")

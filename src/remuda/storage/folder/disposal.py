@@ -28,7 +28,8 @@ class Disposal:
     def __init__(self, store: Path, versions: KeptVersions) -> None:
         self._store = store
         self._versions = versions
-        self._waiting: deque[tuple[int, Path]] = deque()
+        self._waiting: deque[tuple[int, Path, bool]] = deque()
+        """Since which version no manifest names a file, the file, and whether versions that are kept need it."""
         self.version = 0
         self._stopped = False
 
@@ -43,21 +44,23 @@ class Disposal:
         """Remove files again."""
         self._stopped = False
 
-    def retire(self, paths: Iterable[Path], version: int | None = None) -> None:
+    def retire(self, paths: Iterable[Path], version: int | None = None, *, of_versions: bool = True) -> None:
         """Removes files that no manifest from this version on (default: the last one) names, or sees to it later.
 
-        A finaliser may call this in any thread at any moment, so there is no lock here: the queue needs none.
+        Versions that are kept need them until then, but for those of the log (`of_versions` is false), which are for
+        readers alone. A finaliser may call this in any thread at any moment, so there is no lock here: the queue needs
+        none.
         """
         since = self.version if version is None else version
         with suppress(OSError):  # A folder that cannot be listed: its files are found at the next opening.
-            self._waiting.extend((since, path) for path in paths)
+            self._waiting.extend((since, path, of_versions) for path in paths)
         self.sweep()
 
     def waiting_bytes(self, version: int) -> int:
         """Return how much room the files take that were needed by this version, and are not by the newest."""
         total = 0
-        for since, path in list(self._waiting):
-            if since > version:
+        for since, path, of_versions in list(self._waiting):
+            if of_versions and since > version:
                 with suppress(OSError):
                     total += path.lstat().st_size
         return total
@@ -71,21 +74,26 @@ class Disposal:
             return
         try:
             # Leases first: a task gives up its lease when its pin is there, so that one of the two is found.
-            needed = (oldest_version_read(self._store), oldest_version_pinned(self._store), self._versions.oldest)
-            oldest = min((version for version in needed if version is not None), default=None)
+            readers = (oldest_version_read(self._store), oldest_version_pinned(self._store))
+            oldest_read, oldest = _least(readers), _least((*readers, self._versions.oldest))
         except OSError as error:
             _logger.warning("the leases of readers cannot be read: %s", error)
             return
         for _ in range(len(self._waiting)):
             try:
-                since, path = self._waiting.popleft()
+                since, path, of_versions = self._waiting.popleft()
             except IndexError:  # Another thread sweeps too.
                 return
-            if oldest is None or oldest >= since:
+            needed = oldest if of_versions else oldest_read
+            if needed is None or needed >= since:
                 try:
                     remove_file(path, levels=len(path.relative_to(self._store).parts) - 1)
                 except OSError as error:
                     _logger.warning("a file that is not needed any more cannot be removed: %s", error)
-                    self._waiting.append((since, path))
+                    self._waiting.append((since, path, of_versions))
             else:
-                self._waiting.append((since, path))
+                self._waiting.append((since, path, of_versions))
+
+
+def _least(versions: Iterable[int | None]) -> int | None:
+    return min((version for version in versions if version is not None), default=None)

@@ -220,7 +220,8 @@ class StoreFolder:
         if self.disposal is None:
             return
         first, logs = self._log_files[0][0], self.path / "wal"
-        self.disposal.retire((log_path(logs, number) for number in log_numbers(logs) if number < first), version)
+        old_logs = [log_path(logs, number) for number in log_numbers(logs) if number < first]
+        self.disposal.retire(old_logs, version, of_versions=False)
         with suppress(OSError):
             for folder in self._map_folders():
                 if folder.name not in maps:
@@ -500,7 +501,7 @@ class StoreFolder:
             except BaseException:
                 self._log_files = before
                 raise
-            self.disposal.retire(log_path(self.path / "wal", number) for number, _ in dropped)
+            self.disposal.retire((log_path(self.path / "wal", number) for number, _ in dropped), of_versions=False)
 
 
 def _make_folders(path: Path) -> None:
