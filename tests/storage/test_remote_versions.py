@@ -170,6 +170,28 @@ def test_a_retention_that_a_table_asks_for_keeps_roots(opened: Open, monkeypatch
     assert rows_of(grid, kept) == {1: 1, 2: 2, 3: 3}
 
 
+def test_a_table_that_was_dropped_keeps_its_versions_and_all_their_files(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of versions between the oldest and the newest, which no sweep of orphans reads."""
+    monkeypatch.setattr(retention, "SWEEP_COMMITS", 1)
+    monkeypatch.setattr(retention, "ORPHAN_COMMITS", 1)
+    grid = opened()
+    remote = grid.store.state.folder.remote
+    remote.location = dataclasses.replace(remote.location, retention=0.0)
+    grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT) WITH (retention = '1 day')")
+    versions = {}
+    for value in range(5):
+        grid.load("t", table_of(dict.fromkeys(range(10), value)), mode="replace")
+        versions[newest(grid)] = value
+    grid.sql("DROP TABLE t")
+    for number in range(3):
+        grid.sql(f"CREATE TABLE other{number} (id BIGINT PRIMARY KEY)")
+    reader = opened(read_only=True)
+    for version, value in versions.items():
+        assert rows_of(reader, version) == dict.fromkeys(range(10), value)
+
+
 def test_versions_of_a_bucket(tmp_path: Path) -> None:
     with s3_server() as s3:
         place = s3.uri(f"{BUCKET}/{new_id()}/shop.remuda")

@@ -182,11 +182,7 @@ class RemoteFolder:
             self._roots.refuse_reused(manifest.version)
         self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
         self._uploaded = {}
-        sweep(self._files, self._roots, groups, manifest, self._retention(manifest))
-
-    def _retention(self, newest: Manifest) -> float:
-        """Return how many seconds a root is kept: as long as the longest retention that a table asks for."""
-        return max([self.location.retention, *(each.retention or 0 for each in newest.maps)])
+        sweep(self._files, self._roots, groups, manifest, self.location.retention)
 
     def _begin_roots(self) -> None:
         """Prepare a store that has no roots: probe the server, and make the manifest of an old store its first root.
