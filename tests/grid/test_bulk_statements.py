@@ -208,6 +208,27 @@ def test_a_sink_keeps_the_last_row_of_a_key(grid: Any, side: str, monkeypatch: p
     assert {key: row[0] for key, row in contents(grid).items()} == {key: 290 + key for key in range(10)}
 
 
+@pytest.mark.parametrize(
+    ("statement", "written"),
+    [
+        ("SINK INTO m SELECT {}", {0: 2, 1: 0, 2: 1}),
+        ("INSERT OR REPLACE INTO m SELECT {} DESC", {0: 599, 1: 597, 2: 598}),
+        ("INSERT INTO m SELECT {} ON CONFLICT DO NOTHING", {0: 599, 1: 597, 2: 598}),
+        ("INSERT OR IGNORE INTO m SELECT {} DESC", {0: 2, 1: 0, 2: 1}),
+    ],
+)
+def test_the_order_of_a_query_tells_which_row_of_a_key_is_written(
+    grid: Any, side: str, statement: str, written: dict[int, int]
+) -> None:
+    """By a column that is not written, from rows that lie in another order, on members too."""
+    grid.sql("CREATE TABLE source (id BIGINT, v BIGINT, PRIMARY KEY (id))")
+    grid.sql("INSERT INTO source SELECT i, i * 7 % 600 FROM generate_series(0, 599) AS s(i)")
+    grid.sql(statement.format("(v + 1) % 3, v, 'x' FROM source ORDER BY 0 - v"))
+    assert {key: row[0] for key, row in contents(grid).items()} == written
+    grid.sql("SINK INTO m SELECT 1, NULLIF(v, 300), 'x' FROM source ORDER BY NULLIF(v, 300) NULLS LAST")
+    assert contents(grid)[1][0] is None
+
+
 @pytest.mark.parametrize("key", ["x", "x, y"])
 def test_two_rows_whose_key_is_nan_have_one_key(side: str, key: str) -> None:
     """To Python two NaNs differ, to SQL they are the same key."""

@@ -2,6 +2,9 @@
 
 The rows are joined with the map by its key, in the same statement: no other one writes to the map meanwhile.
 `INSERT OR REPLACE` is SINK, `INSERT OR IGNORE` is ON CONFLICT DO NOTHING.
+
+Of several new rows with one key SINK writes the last and DO NOTHING the first, by the ORDER BY of the query where it
+has one. The rows are not kept in that order, which members and tasks would lose: each key's row is chosen before.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from remuda.expr import Call, Case, Column, Expression, Literal, conjunction
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
 from remuda.plan.logical import Assignment, LogicalNode, Operation
+from remuda.plan.traits import SortKey
 from remuda.sql.bind.expression.expression import ExpressionBinder
 from remuda.sql.bind.expression.subqueries import attach
 from remuda.sql.bind.functions.window_calls import numbered
@@ -25,6 +29,7 @@ from remuda.types import BIGINT, BOOLEAN
 
 if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
+    from remuda.plan.traits import Collation
     from remuda.sql.bind.bind_context import BindContext
     from remuda.sql.bind.expression.subqueries import Subquery
     from remuda.sql.bind.scope import QueryLevel
@@ -40,11 +45,15 @@ def on_conflict(
     rows: logical.Project,
     operation: Operation,
     level: QueryLevel,
+    order: Collation,
 ) -> tuple[LogicalNode, Operation]:
-    """The rows to write, complete, and how. `rows` has the map's columns in declared order, `node` is the INSERT."""
+    """The rows to write, complete, and how. `rows` has the map's columns in declared order, `node` is the INSERT.
+
+    `order` is that of the query, by columns of the input of `rows`.
+    """
     conflict, alternative = node.args.get("conflict"), node.args.get("alternative")
     if conflict is None and alternative is None:
-        return rows, operation
+        return (_last_only(binding, definition, rows, order) if operation is Operation.SINK else rows), operation
     if operation is Operation.SINK:
         raise parsing_error(
             "SINK replaces a row whose key is there: it has no conflict", span=span_of(conflict or node)
@@ -52,9 +61,9 @@ def on_conflict(
     if alternative is not None:
         match str(alternative).upper():
             case "REPLACE":
-                return rows, Operation.SINK
+                return _last_only(binding, definition, rows, order), Operation.SINK
             case "IGNORE":
-                return _new_only(binding, definition, rows), Operation.INSERT
+                return _new_only(binding, definition, rows, order), Operation.INSERT
             case other:
                 raise unsupported(node, f"INSERT OR {other}")
     if conflict.args.get("duplicate"):
@@ -68,7 +77,7 @@ def on_conflict(
         raise parsing_error("ON CONFLICT takes DO NOTHING or DO UPDATE SET ... [WHERE ...]", span=span_of(conflict))
     _check_target(definition, conflict, needed=action == "DO UPDATE")
     if action == "DO NOTHING":
-        return _new_only(binding, definition, rows), Operation.INSERT
+        return _new_only(binding, definition, rows, order), Operation.INSERT
     return _updated(binding, node, definition, rows, level), Operation.MERGE
 
 
@@ -86,16 +95,37 @@ def _check_target(definition: MapDefinition, conflict: Any, *, needed: bool) -> 
         )
 
 
-def _new_only(binding: BindContext, definition: MapDefinition, rows: logical.Project) -> LogicalNode:
+def _new_only(binding: BindContext, definition: MapDefinition, rows: logical.Project, order: Collation) -> LogicalNode:
     """Without the rows whose key is in the map, and of those with one key only the first."""
     if any(column.hidden for column in definition.columns):
         return rows
-    key = tuple(rows.columns[position] for position in definition.positions(definition.key))
-    tree, number = numbered(binding, rows, key, ())
-    first = logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
+    first = _first_of_each_key(binding, definition, rows, order)
     scan = logical.Scan(definition, tuple(binding.column_of(column) for column in definition.columns))
     joined = logical.Join(JoinKind.ANTI, first, scan, _same_key(definition, rows.columns, scan.columns))
     return logical.Project(joined, tuple(Assignment(column, column) for column in rows.columns))
+
+
+def _last_only(binding: BindContext, definition: MapDefinition, rows: logical.Project, order: Collation) -> LogicalNode:
+    """Of the rows with one key only the last of the order; all rows without one: then the last to come counts."""
+    if not order or any(column.hidden for column in definition.columns):
+        return rows
+    backwards = tuple(
+        SortKey(key.column, descending=not key.descending, nulls_first=not key.nulls_first) for key in order
+    )
+    return _first_of_each_key(binding, definition, rows, backwards)
+
+
+def _first_of_each_key(
+    binding: BindContext, definition: MapDefinition, rows: logical.Project, order: Collation
+) -> LogicalNode:
+    source = rows.input.input if isinstance(rows.input, logical.Sort) else rows.input
+    by = {key.column for key in order}
+    ordering = tuple(Assignment(column, column) for column in source.columns if column.id in by)
+    whole = logical.Project(source, (*rows.assignments, *ordering))
+    key = tuple(rows.columns[position] for position in definition.positions(definition.key))
+    tree, number = numbered(binding, whole, key, order)
+    first = logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
+    return logical.Project(first, tuple(Assignment(column, column) for column in rows.columns))
 
 
 def _updated(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import ColumnDefinition, MapDefinition
+    from remuda.plan.traits import Collation
     from remuda.sql.bind.bind_context import BindContext
 
 
@@ -55,6 +56,7 @@ def bind_insert(binding: BindContext, node: Any, *, upsert: bool) -> logical.Roo
     if isinstance(rows, exp.Values) and rows.args.get("alias") is not None:  # VALUES (1, 2) (3, 4)
         span = span_of(rows.args["alias"]) or span_of(rows)
         raise parsing_error("a comma is missing between the rows of VALUES", span=span)
+    order: Collation = ()
     if isinstance(rows, exp.Values) and not rows.args.get("order") and not rows.args.get("limit"):
         tree: LogicalNode = _bind_values(binding, rows, given, level)
         sources = tree.columns
@@ -62,10 +64,11 @@ def bind_insert(binding: BindContext, node: Any, *, upsert: bool) -> logical.Roo
         query = bind_query(binding, rows, level, [column.type for column in given])
         if len(query.columns) != len(given):
             raise _wrong_width(len(given), len(query.columns), span_of(rows))
-        tree, sources = query.input, query.columns  # type: ignore[assignment]
+        tree, sources, order = query.input, query.columns, query.collation  # type: ignore[assignment]
     assignments = _complete_row(binding, definition, given, sources, span_of(node))
     operation = Operation.SINK if upsert else Operation.INSERT
-    tree, operation = on_conflict(binding, node, definition, logical.Project(tree, assignments), operation, level)
+    written = logical.Project(tree, assignments)
+    tree, operation = on_conflict(binding, node, definition, written, operation, level, order)
     check_unused(binding, defined)
     return _root(logical.Modify(tree, definition, operation))
 
