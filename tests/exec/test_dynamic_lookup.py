@@ -38,6 +38,8 @@ QUERIES = (
     "SELECT s.id, d.y FROM s JOIN d ON s.ref = d.ref WHERE s.region = ?",
     "SELECT s.id, d.y FROM s JOIN d ON s.x = d.x WHERE s.region = ?",
     "SELECT s.id, d.y FROM s JOIN d ON s.ref IS NOT DISTINCT FROM d.ref WHERE s.region = ?",
+    "SELECT s.id, d.y FROM s JOIN d ON s.ref IS NOT DISTINCT FROM d.ref AND s.ref = d.ref WHERE s.region = ?",
+    "SELECT s.id, d.y FROM s JOIN d ON s.ref = d.ref AND s.id IS NOT DISTINCT FROM d.ref WHERE s.region = ?",
     "SELECT s.id, g.z FROM s JOIN (SELECT ref, SUM(y) AS z FROM d GROUP BY ref) g USING (ref) WHERE s.region = ?",
     "SELECT s.id, b.y, d.y FROM s JOIN b ON s.ref = b.id JOIN d ON d.ref = b.id WHERE s.region = ?",
     "SELECT s.id, d.y FROM s RIGHT JOIN d ON s.ref = d.ref WHERE d.y = 5 AND (s.region = ? OR s.id IS NULL)",

@@ -77,6 +77,8 @@ class LookupQueries:
             on += f" AND b.v < {self.random.choice((0, 5, 50))}"
         if self.random.random() < 0.2:
             on += " AND b.v > p.w"
+        if self.random.random() < 0.15:
+            on += f" AND b.{self.random.choice(('a', 'v'))} IS NOT DISTINCT FROM p.k"
         match self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "semi", "anti", "in", "mark", "reversed", "grouped")):
             case "semi":
                 return f"SELECT p.* FROM {few} AS p WHERE EXISTS (SELECT 1 FROM big AS b WHERE {on})", values

@@ -108,14 +108,18 @@ def _replaced(node: Any, old: Any, new: Any) -> Any:
 
 
 def _lookup(found: ScanColumns, keys: Sequence[JoinKey], source: Any) -> physical.DynamicLookup | None:
-    """Return how keys of the source are looked up in a scan, by ordinals of the join's keys; None if they are not."""
+    """Return how keys of the source are looked up in a scan, by ordinals of the join's keys; None if they are not.
+
+    A column may be in two keys, `x IS NOT DISTINCT FROM c AND y = c`: it is looked up by the one that is never NULL.
+    """
     if found.scan.zone_order is not None:
         return None
-    plain = {name for name, key in zip(found.names, keys, strict=True) if name is not None and not key.null_safe}
-    for index, names in _ways(found.scan, {name for name in found.names if name is not None}, plain):
+    equated = {name: ordinal for ordinal, name in enumerate(found.names) if name is not None}
+    plain = {name: ordinal for ordinal, name in enumerate(found.names) if name and not keys[ordinal].null_safe}
+    for index, names in _ways(found.scan, equated, plain):
         most_keys, most_entries = cost.dynamic_lookup_cutover(found.scan, index)
         if _depends_on_parameters(source) or cost.is_worth_looking_up(source.estimate.rows, most_keys):
-            ordinals = tuple(map(found.names.index, names))
+            ordinals = tuple(plain.get(name, equated[name]) for name in names)
             return physical.DynamicLookup(0, index, names, ordinals, most_keys, most_entries)
     return None
 
