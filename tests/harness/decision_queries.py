@@ -501,7 +501,7 @@ class DecisionQueries:
         kind = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
         key = self.random.choice(("h", "a", "c"))
         groups = f"SELECT {key} AS k, COUNT(*) AS n, MIN(id) AS l FROM f{self._where('f')} GROUP BY {key}"
-        return f"WITH t AS ({groups}) SELECT one.k, one.n, two.n FROM t one {kind} t two ON one.l = two.n", False
+        return f"WITH t AS ({groups}) SELECT one.k, one.n, two.k, two.l FROM t one {kind} t two ON one.l = two.n", False
 
     def _correlated(self) -> tuple[str, bool]:
         inner = self._where("g", word="AND")
