@@ -24,10 +24,13 @@ from remuda.grid.session import Session
 from tests.harness.wider_queries import WiderGenerator
 from tests.properties import (
     test_casts,
+    test_composite_keys,
     test_decisions,
     test_estimates,
     test_first_rows,
     test_growing_queries,
+    test_index_choice,
+    test_lookup_joins,
     test_outer_join_queries,
     test_quantified,
     test_random_aggregates,
@@ -50,6 +53,16 @@ def _decisions(seed: int) -> None:
         test_decisions.Trial(seed, Path(folder) / "grid").run(20)
 
 
+def _index_choice(seed: int) -> None:
+    profiles = test_index_choice.PROFILES
+    test_index_choice.compare(seed, 60, 1 + 2 * (seed % 2), profiles[seed % len(profiles)])
+
+
+def _lookup_joins(seed: int) -> None:
+    profiles = list(test_lookup_joins.PROFILES.values())
+    test_lookup_joins.compare(seed, 60, 1 + 2 * (seed % 2), profiles[seed % len(profiles)])
+
+
 GENERATORS: dict[str, Callable[[int], object]] = {
     "queries": lambda seed: test_random_queries.compare(seed, 100, 1 + seed % 3),
     "wider queries": lambda seed: test_random_queries.compare(seed, 100, 1 + seed % 3, WiderGenerator),
@@ -60,6 +73,9 @@ GENERATORS: dict[str, Callable[[int], object]] = {
     "changes of replicated maps": lambda seed: test_random_changes.compare(seed, 60, 3, replicated=True),
     "outer joins": lambda seed: test_outer_join_queries.compare(seed, 60),
     "decisions": _decisions,
+    "index choice": _index_choice,
+    "lookup joins": _lookup_joins,
+    "keys of several columns": lambda seed: test_composite_keys.compare(seed, 100, 1 + 2 * (seed % 2)),
     "first rows": lambda seed: test_first_rows.compare(seed, 60, 1 + 2 * (seed % 2)),
     "growing queries": test_growing_queries.check_round,
     "aggregates": lambda seed: test_random_aggregates.compare(seed, 100, 1 + 2 * (seed % 2)),
