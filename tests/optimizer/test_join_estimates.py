@@ -25,7 +25,11 @@ TABLES = (
         o BIGINT, n INTEGER, person BIGINT, day BIGINT, qty INTEGER, price DECIMAL(9, 2), PRIMARY KEY (o, n)
     ) PARTITION BY (o)
     """,
-    "CREATE TABLE sales (ticket BIGINT, n INTEGER, buyer BIGINT, day BIGINT, item INTEGER, PRIMARY KEY (ticket, n))",
+    """
+    CREATE TABLE sales (
+        ticket BIGINT, n INTEGER, buyer BIGINT, day BIGINT, item INTEGER, payer BIGINT, PRIMARY KEY (ticket, n)
+    )
+    """,
 )
 
 
@@ -85,6 +89,7 @@ def grid() -> Iterator[remuda.Grid]:
                     "buyer": random.integers(0, 2_000, 4_000)[tickets],
                     "day": random.integers(10_000, 12_000, 4_000)[tickets],
                     "item": random.integers(0, 500, 40_000).astype("i4"),
+                    "payer": np.minimum(random.zipf(1.25, 40_000), 50_000),
                 }
             ),
         )
@@ -116,6 +121,7 @@ GROUPS = {
         "SELECT day FROM sales WHERE buyer IN (SELECT person FROM people WHERE town = 7) GROUP BY day"
     ),
     "buyers of few items, of which each line has its own": "SELECT buyer FROM sales WHERE item < 25 GROUP BY buyer",
+    "payers of few items, of whom few pay most": "SELECT payer FROM sales WHERE item < 3 GROUP BY payer",
 }
 JOINS = {
     "rows of few orders": "SELECT 1 FROM orders JOIN lines USING (o) WHERE orders.person < 100",

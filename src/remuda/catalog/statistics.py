@@ -66,6 +66,10 @@ class ColumnRelations:
         """Return of how many combinations of values, equally frequent, rows have one; None where that is not known."""
         return None
 
+    def dependent(self, columns: tuple[str, ...], by: tuple[str, ...]) -> float | None:  # noqa: ARG002
+        """Return how many combinations the values of all have; None where the columns do not depend on each other."""
+        return None
+
     def ascends(self, column: str, key: str) -> bool:  # noqa: ARG002
         """Return whether the column's values ascend with those of the key, as years do with numbered days."""
         return False

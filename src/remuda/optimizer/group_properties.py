@@ -112,10 +112,11 @@ class Origin:
             return most
         if not self.told_by.keys() >= columns:
             return most
-        names = {self.told_by[id_] for id_ in columns}.union(*(by for by, _ in self.reductions))
-        if len(names) == 1 or names >= self.key:
+        by = frozenset[str]().union(*(names for names, _ in self.reductions))
+        names = {self.told_by[id_] for id_ in columns} - by
+        if not names or names | by >= self.key:
             return most
-        found = self.relations.combinations(tuple(sorted(names)))
+        found = self.relations.dependent(tuple(sorted(names)), tuple(sorted(by)))
         return min(most, max(1.0, _shown(possible, found * share))) if found else most
 
 

@@ -26,6 +26,8 @@ MEMTABLE_GROWTH = 1.25
 SAMPLED_ROWS = 4_096
 """Rows by which relations between columns are judged."""
 FEWEST_SAMPLED = 32
+DEPENDENT_SHARE = 0.95
+"""Columns whose combinations are nearly as many when one of them comes from other rows are independent."""
 
 
 class StatisticsKeeper:
@@ -52,12 +54,13 @@ class StatisticsKeeper:
 class SampledRelations(ColumnRelations):
     """Tells from a sample of rows what columns have to do with each other, when it is first asked."""
 
-    __slots__ = ("_ascending", "_counts", "_length", "_version")
+    __slots__ = ("_ascending", "_counts", "_dependent", "_length", "_version")
 
     def __init__(self, version: weakref.ref[MapVersion], length: int) -> None:
         self._version = version
         self._length = length
         self._counts: dict[tuple[str, ...], float | None] = {}
+        self._dependent: dict[tuple[tuple[str, ...], tuple[str, ...]], float | None] = {}
         self._ascending: dict[tuple[str, str], bool] = {}
 
     def __reduce__(self) -> tuple[type[ColumnRelations], tuple[()]]:
@@ -73,9 +76,30 @@ class SampledRelations(ColumnRelations):
         sample = self._sample(columns)
         if sample is None or sample.num_rows == 0:
             return None
-        return domain_of(
-            pa.Table.from_batches([sample]).group_by(list(columns)).aggregate([]).num_rows, sample.num_rows
-        )
+        return domain_of(_distinct_rows(sample), sample.num_rows)
+
+    def dependent(self, columns: tuple[str, ...], by: tuple[str, ...]) -> float | None:
+        """Compare the sample with one whose rows have the values of `by` of other rows.
+
+        A few customers who buy most make pairs of customers and days come often, and as often with any other days.
+        """
+        key = (columns, by)
+        if key not in self._dependent:
+            self._dependent[key] = self._count_dependent(columns, by)
+        return self._dependent[key]
+
+    def _count_dependent(self, columns: tuple[str, ...], by: tuple[str, ...]) -> float | None:
+        sample = self._sample((*columns, *by))
+        if sample is None or sample.num_rows < FEWEST_SAMPLED:
+            return None
+        shown = _distinct_rows(sample)
+        if shown == sample.num_rows:
+            return None
+        others = sample.take(np.random.default_rng(0).permutation(sample.num_rows))
+        arrays = [*sample.columns[: len(columns)], *others.columns[len(columns) :]]
+        if shown > DEPENDENT_SHARE * _distinct_rows(pa.RecordBatch.from_arrays(arrays, names=sample.schema.names)):
+            return None
+        return domain_of(shown, sample.num_rows)
 
     def ascends(self, column: str, key: str) -> bool:
         if (column, key) not in self._ascending:
@@ -105,6 +129,10 @@ class SampledRelations(ColumnRelations):
             return source.take(columns, positions)
         except StorageError:  # The query that reads the damaged rows reports them.
             return None
+
+
+def _distinct_rows(batch: pa.RecordBatch) -> int:
+    return int(pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([]).num_rows)
 
 
 def _plain(array: pa.Array) -> pa.Array:
