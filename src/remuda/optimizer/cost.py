@@ -228,7 +228,9 @@ def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | Non
             held = _rows(node.right) * len(node.right.columns) * HELD_VALUE
             return OPERATOR_START + held + _comparing(node, rows) + rows * len(node.columns) * JOINED_COLUMN
         case physical.LookupJoin():
-            jumps = 0.0 if node.index is None else rows * _fetched_row(node.index, len(node.map_columns))
+            jumps = (
+                0.0 if node.index is None else _matches(node, rows) * _fetched_row(node.index, len(node.map_columns))
+            )
             lookup = LOOKUP_ROW if node.index is None else INDEX_LOOKUP_ROW
             lookups = _input_rows(node) * lookup * _shared_copies(node, node.input, members)
             return OPERATOR_START + lookups + jumps + rows * len(node.columns) * JOINED_COLUMN
@@ -289,6 +291,15 @@ def _held_rows(node: physical.TopN) -> float:
     """
     rows, kept = _input_rows(node), max(1.0, wanted_rows(node))
     return kept * (1.0 + math.log(rows / kept)) if kept < rows else rows
+
+
+def _matches(node: physical.LookupJoin, rows: float) -> float:
+    """Return how many entries of its index are fetched for so many rows: those that the filter then drops as well.
+
+    No more than those whose fetching costs as much as reading the map, which is read and held where there are more.
+    """
+    matches = rows / max(node.passing, 1e-9)
+    return matches if node.hold_entries is None else min(matches, max(rows, float(node.hold_entries)))
 
 
 def _comparing(node: physical.NestedLoopJoin, rows: float) -> float:

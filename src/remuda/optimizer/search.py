@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import dataclass
-from remuda.expr import Column, Expression
+from remuda.expr import Column, Expression, columns_of, conjunction, conjuncts
 from remuda.expr.cancellation import check_cancelled
 from remuda.optimizer import cost
 from remuda.optimizer.access_paths import access_paths, reduced_scan
@@ -37,6 +37,7 @@ from remuda.optimizer.join.join_bounds import JoinBounds
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo, Required, Split
 from remuda.optimizer.populate import populate_memo
+from remuda.optimizer.selectivity import scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk
@@ -164,6 +165,10 @@ class Search:
 
     def hold_entries(self, scan: logical.Scan, index: IndexDefinition) -> int:
         return cost.hold_entries(self.statistics[scan.map.id].rows, len(scan.columns), index)
+
+    def passing(self, scan: logical.Scan, looked_up: tuple[str, ...]) -> float:
+        named = (part for part in conjuncts(scan.filter) if not _names_only(part, looked_up))
+        return scan_selectivity(conjunction(named), scan.map, self.statistics[scan.map.id])
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         assert isinstance(relation, GroupReference)
@@ -355,6 +360,10 @@ class Search:
 
 def _within(bound: float, plan: PhysicalNode | None, share: float) -> PhysicalNode | None:
     return plan if plan is not None and first_rows_cost(plan, share) < bound else None
+
+
+def _names_only(part: Expression, names: tuple[str, ...]) -> bool:
+    return all(column.name in names for column in columns_of(part).values())
 
 
 def _crosses(required: Traits, way: tuple[str, Alternative]) -> bool:

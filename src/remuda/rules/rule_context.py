@@ -66,6 +66,9 @@ class PlanningContext(Protocol):
     def hold_entries(self, scan: logical.Scan, index: IndexDefinition) -> int:
         """From how many matches of an index on it does so."""
 
+    def passing(self, scan: logical.Scan, looked_up: tuple[str, ...]) -> float:
+        """Which share of the rows that are looked up by columns passes what the filter says of others."""
+
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
         """The scan that an input is, if it is one."""
 

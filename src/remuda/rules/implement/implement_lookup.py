@@ -57,6 +57,7 @@ class _Lookup:
     condition: Expression | None
     hold_cutover: int
     hold_entries: int | None
+    passing: float
 
     def build(self, source: Any, distribution: Distribution) -> physical.LookupJoin:
         return physical.LookupJoin(
@@ -71,6 +72,7 @@ class _Lookup:
             Traits(source.traits.convention, distribution, source.traits.collation),
             self.hold_cutover,
             self.hold_entries,
+            passing=self.passing,
         )
 
 
@@ -127,7 +129,8 @@ def _lookup(
     keys = tuple(by_name[name] for name in names)
     cutover = context.hold_cutover(scan, by_index=index is not None)
     entries = None if index is None else context.hold_entries(scan, index)
-    return _Lookup(sides.kind, scan, index, keys, conjunction(remaining), cutover, entries)
+    passing = 1.0 if index is None else context.passing(scan, names)
+    return _Lookup(sides.kind, scan, index, keys, conjunction(remaining), cutover, entries, passing)
 
 
 def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
