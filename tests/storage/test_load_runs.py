@@ -120,6 +120,15 @@ def test_an_upsert_over_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             grid.load("t", again, mode="upsert")
 
 
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_no_table_at_all(tmp_path: Path, mode: str) -> None:
+    with remuda.open(tmp_path / "store") as grid:
+        grid.sql(CREATE)
+        (definition,) = grid.store.catalog.maps.values()
+        assert grid.store.map(definition).load_tables(iter(()), mode) == 0
+        assert rows_of(grid) == []
+
+
 def test_an_error_in_a_late_table_leaves_nothing(tmp_path: Path) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield from batches()

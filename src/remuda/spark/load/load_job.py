@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +27,7 @@ from remuda.spark.load.partition_job import write_rows
 from remuda.spark.load.partition_task import in_session_clock, with_variants_as_json
 from remuda.spark.load.segment_task import (
     MOST_OF_KEYLESS,
-    RowsInFile,
-    SegmentWork,
+    SegmentLoad,
     build_part,
     cut_parts,
     part_count,
@@ -132,15 +132,16 @@ def load_dataframe(
         with load_step(session, definition, "read rows"), watched(partial(rows_in, between), progress):
             begin = None if progress is None else partial(progress.begin, "reading rows")
             written = write_rows(between, definition, dataframe, fields, keyless=take_keys is not None, begin=begin)
-        make = partial(SegmentWork, str(folder), load_id, definition, order_by=order_by, is_upsert=mode == "upsert")
-        works = _segment_works(definition, written, take_keys, make, slot_count(session))
+        runs = tuple(each.file for each in written)
+        load = SegmentLoad(str(folder), load_id, definition, runs, order_by=order_by, is_upsert=mode == "upsert")
+        load, parts = _cut_load(load, written, store_map.state.cuts, take_keys, slot_count(session))
         if progress is not None:
-            progress.begin("building segments", len(works), "segments")
+            progress.begin("building segments", len(parts), "segments")
         with (
             load_step(session, definition, "build segments"),
             watched(partial(segments_in, folder, load_id), progress),
         ):
-            infos = segment_infos(run_tasks(session, build_part, dict(enumerate(works))))
+            infos = segment_infos(run_tasks(session, build_part, dict(enumerate(parts)), shared=(load,)))
         loaded = store_map.commit_segments(infos, mode, order_by=order_by, batch=batch)
         committed = infos
         log_load(definition, infos, time.monotonic() - began)
@@ -201,33 +202,23 @@ def _collected(
     return table.append_column(hidden.name, pa.array(np.arange(keys.start, keys.stop)))
 
 
-def _segment_works(
-    definition: MapDefinition,
+def _cut_load(
+    load: SegmentLoad,
     written: Sequence[WrittenRows],
+    cuts: Sequence[int],
     take_keys: TakeKeys | None,
-    make: Callable[[int, int, tuple[RowsInFile, ...]], SegmentWork],
     slots: int,
-) -> list[SegmentWork]:
-    """Return what the tasks of the second half do: `segment_task`."""
+) -> tuple[SegmentLoad, list[tuple[int, int]]]:
+    """Return what the tasks of the second half share, and the partitions of each: `segment_task`."""
     if take_keys is None:
-        return [
-            make(first, end, tuple(_pieces(written, first, end)))
-            for first, end in cut_parts(definition, written, slots)
-        ]
-    pieces = tuple(_with_keys(written, take_keys))
+        return load, cut_parts(load.definition, written, slots, cuts)
+    # All rows, each run with keys of its own: only now is it known how many are needed.
+    load = replace(load, first_keys=tuple(take_keys(each.rows).start for each in written))
+    return load, _parts_of_all(load.definition, written, slots)
+
+
+def _parts_of_all(definition: MapDefinition, written: Sequence[WrittenRows], slots: int) -> list[tuple[int, int]]:
+    """Ranges of equally many partitions, of rows that have none yet."""
     parts = part_count(sum(each.rows for each in written), sum(int(each.sizes.sum()) for each in written), slots)
     ends = np.linspace(0, definition.partitions, min(parts, MOST_OF_KEYLESS, definition.partitions) + 1)
-    return [make(first, end, pieces) for first, end in pairwise(ends.astype(int).tolist()) if pieces]
-
-
-def _pieces(written: Sequence[WrittenRows], first: int, end: int) -> Iterator[RowsInFile]:
-    for each in written:
-        start, rows = each.slice_of(first, end)
-        if rows:
-            yield RowsInFile(each.path, each.byte_range, start, rows)
-
-
-def _with_keys(written: Sequence[WrittenRows], take_keys: TakeKeys) -> Iterator[RowsInFile]:
-    """All rows, each file with keys of its own: only now is it known how many are needed."""
-    for each in written:
-        yield RowsInFile(each.path, each.byte_range, 0, each.rows, take_keys(each.rows).start)
+    return list(pairwise(ends.astype(int).tolist())) if written else []

@@ -4,7 +4,8 @@ Spark's own shuffle sorts rows one by one, writes them, reads them and turns the
 ordering Arrow batches with numpy into a file that the next tasks map. It needs a folder that all executors see, and the
 store is in one.
 
-A file has one batch, the rows of a *sorted run*, so that the rows of neighbouring partitions are one slice of it.
+A file has one batch, the rows of a *sorted run*, so that the rows of neighbouring partitions are one slice of it, and
+behind it where each partition begins. So the driver learns no more of a run than how many rows it has about where.
 Strings become codes before they are moved, here and in the second half, which only has to bring some dictionaries
 together.
 """
@@ -23,7 +24,7 @@ import pyarrow as pa
 from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
-from remuda.spark.query.batch_file import BatchFileWriter, ByteRange
+from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, ByteRange
 from remuda.storage.load.conforming import conform
 from remuda.storage.load.segment_cut import row_sizes
 from remuda.storage.segment.row_memory import rows_of
@@ -43,23 +44,61 @@ HELD_BYTES = 256 << 20
 """Or so much of them: an Arrow array of strings ends at 2 GiB."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WrittenRows:
-    """One sorted run: its file, and how many rows and bytes each partition has in it. Without partitions yet, all are
-    in one."""
+BUCKETS = 256
+"""Ranges of partitions whose rows the driver is told of, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """The file of one sorted run: where its rows are, and where each partition begins among them. Without partitions
+    yet, rows are in no order."""
 
     path: str
     byte_range: ByteRange
+    rows: int
+    offsets: ByteRange | None = None
+
+    def slice_of(self, first: int, end: int) -> tuple[int, int]:
+        """Where the rows of the partitions [first, end) begin in the batch, and how many there are."""
+        if self.offsets is None:
+            return 0, self.rows
+        offsets = np.frombuffer(BatchFile(self.path).raw(self.offsets), np.uint32)
+        return int(offsets[first]), int(offsets[end] - offsets[first])
+
+    def read(self, first: int, end: int) -> pa.RecordBatch:
+        """Return the rows of the partitions [first, end), not copied."""
+        start, rows = self.slice_of(first, end)
+        return BatchFile(self.path).read(self.byte_range).slice(start, rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenRows:
+    """One sorted run, and how many rows and bytes it has in each bucket of partitions."""
+
+    file: RunFile
     counts: np.ndarray
     sizes: np.ndarray
 
     @property
     def rows(self) -> int:
-        return int(self.counts.sum())
+        return self.file.rows
 
-    def slice_of(self, first: int, end: int) -> tuple[int, int]:
-        """Where the rows of the partitions [first, end) begin in the batch, and how many there are."""
-        return int(self.counts[:first].sum()), int(self.counts[first:end].sum())
+
+def bucket_ends(partitions: int) -> np.ndarray:
+    """Return before which partition each bucket ends.
+
+    >>> bucket_ends(3).tolist()
+    [1, 2, 3]
+    """
+    count = min(partitions, BUCKETS)
+    return np.arange(1, count + 1) * partitions // count
+
+
+def in_buckets(of_partitions: np.ndarray) -> np.ndarray:
+    """Add up what each partition has to what each bucket has."""
+    ends = np.concatenate([[0], bucket_ends(len(of_partitions))])
+    sums: np.ndarray = np.diff(np.concatenate([[0], np.cumsum(of_partitions)])[ends]).astype(np.int64)
+    return sums
 
 
 def write_lots(
@@ -163,7 +202,10 @@ def _named(batches: list[pa.RecordBatch], names: Mapping[str, str]) -> pa.Table:
 
 def _write_unordered(folder: str, table: pa.Table) -> WrittenRows:
     (batch,) = table.combine_chunks().to_batches()
-    return _write(folder, batch, np.array([table.num_rows]), np.array([batch.nbytes]))
+    with BatchFileWriter(_new_path(folder, batch.num_rows)) as file:
+        byte_range = file.append(batch)
+    run = RunFile(str(file.path), byte_range, batch.num_rows)
+    return WrittenRows(run, np.array([batch.num_rows]), np.array([batch.nbytes]))
 
 
 def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> WrittenRows:
@@ -174,7 +216,11 @@ def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> W
     ordered = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in definition.columns])
     counts = np.bincount(partitions, minlength=definition.partitions)
     sizes = np.bincount(partitions, weights=row_sizes(columns), minlength=definition.partitions)
-    return _write(folder, ordered, counts, sizes.astype(np.int64))
+    with BatchFileWriter(_new_path(folder, ordered.num_rows)) as file:
+        byte_range = file.append(ordered)
+        offsets = file.append_raw(np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32))
+    run = RunFile(str(file.path), byte_range, ordered.num_rows, offsets)
+    return WrittenRows(run, in_buckets(counts).astype(np.uint32), in_buckets(sizes))
 
 
 def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -189,12 +235,6 @@ def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     else:
         return column
     return codes if len(codes.dictionary) <= len(codes) * DICTIONARY_SHARE else codes.dictionary_decode()
-
-
-def _write(folder: str, batch: pa.RecordBatch, counts: np.ndarray, sizes: np.ndarray) -> WrittenRows:
-    with BatchFileWriter(_new_path(folder, batch.num_rows)) as file:
-        byte_range = file.append(batch)
-    return WrittenRows(str(file.path), byte_range, counts, sizes)
 
 
 def _new_path(folder: str, rows: int) -> Path:

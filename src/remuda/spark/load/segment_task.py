@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.spark.load.partition_task import WrittenRows, fitting
-from remuda.spark.query.batch_file import BatchFile, ByteRange
+from remuda.spark.load.partition_task import bucket_ends, fitting
 from remuda.storage.load.bulk_load import build_segments
+from remuda.storage.load.load_runs import together
+from remuda.storage.load.segment_cut import is_worth_cutting
 from remuda.storage.load.upsert_keys import one_of_each_key
+from remuda.storage.segment.group_ranges import ranges_of
 from remuda.storage.segment.segment_builder import compacted, partition_ids
 from remuda.storage.segment.segment_file import save_segment
 from remuda.types.arrow_arrays import is_dictionary
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.spark.load.partition_task import RunFile, WrittenRows
     from remuda.storage import SegmentInfo
 
 TASK_ROWS = 4_000_000
 """Rows of a task where there are many: tasks share the memory of a machine, so their segments are not the largest."""
 
-TASK_BYTES = 512 << 20
-"""Or bytes of them: a task holds its rows about three times while it makes a segment of them."""
+TASK_BYTES = 256 << 20
+"""Or bytes of them, the batch budget of a task: it takes about twice as much while it makes a segment of them."""
 
 MOST_OF_KEYLESS = 16
 """Tasks of a load that gives out keys: each reads all rows."""
@@ -42,56 +45,46 @@ LEAST_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class RowsInFile:
-    """`rows` rows, from the row `start` on, of a batch in a file."""
-
-    path: str
-    byte_range: ByteRange
-    start: int
-    rows: int
-    first_key: int | None = None
-    """Where keys are generated: that of the first row; the others count on."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentWork:
-    """What one task puts together: the rows of the partitions [first, end)."""
+class SegmentLoad:
+    """What all tasks of a load share: the sorted runs, and what is to be made of them."""
 
     folder: str
     load_id: str
     definition: MapDefinition
-    first: int
-    end: int
-    pieces: tuple[RowsInFile, ...]
+    runs: tuple[RunFile, ...]
+    first_keys: tuple[int, ...] | None = None
+    """Where keys are generated: that of the first row of each run; the others count on."""
     order_by: str | None = None
     """In an upsert: the column that says which of several rows with one key is the newest."""
     is_upsert: bool = False
 
 
-def build_part(work: SegmentWork) -> Iterator[bytes]:
-    """Called in the task by name. Yields what `segment_infos` reads back.
+def build_part(load: SegmentLoad, part: tuple[int, int]) -> Iterator[bytes]:
+    """Makes a segment of the rows of some partitions, from the first to before the end. Called in the task by name.
 
-    The name of every file begins with the load's id: whatever becomes of the task, its files can be found and removed.
+    Yields what `segment_infos` reads back. The name of every file begins with the load's id: whatever becomes of the
+    task, its files can be found and removed.
     """
-    tables = [_table(work, piece) for piece in work.pieces]
-    rows = pa.concat_tables(_alike(tables))
-    del tables
-    columns = one_of_each_key(work.definition, rows.columns, work.order_by) if work.is_upsert else rows.columns
-    for segment in build_segments(work.definition, columns):
-        segment.id = f"{work.load_id}-{segment.id}"
-        yield pickle.dumps(save_segment(Path(work.folder), segment))
+    columns = together([columns_of(load, number, part) for number in range(len(load.runs))])
+    if load.is_upsert:
+        columns = one_of_each_key(load.definition, columns, load.order_by)
+    for segment in build_segments(load.definition, columns):
+        segment.id = f"{load.load_id}-{segment.id}"
+        yield pickle.dumps(save_segment(Path(load.folder), segment))
 
 
-def _table(work: SegmentWork, piece: RowsInFile) -> pa.Table:
-    batch = BatchFile(piece.path).read(piece.byte_range).slice(piece.start, piece.rows)
-    table = pa.Table.from_arrays([_with_own_values(array) for array in batch.columns], names=batch.schema.names)
-    if piece.first_key is None:
-        return table
-    (hidden,) = (column for column in work.definition.columns if column.hidden)
-    keys = pa.array(np.arange(piece.first_key, piece.first_key + table.num_rows, dtype=np.int64))
-    table = fitting(work.definition, table.append_column(hidden.name, keys))
-    partitions = partition_ids(work.definition, table.columns)
-    return table.filter(pa.array((partitions >= work.first) & (partitions < work.end)))
+def columns_of(load: SegmentLoad, number: int, part: tuple[int, int]) -> list[pa.Array | pa.ChunkedArray]:
+    """Return the rows that one run has for a part, in the map's columns."""
+    batch = load.runs[number].read(*part)
+    if load.first_keys is None:
+        return [_with_own_values(array) for array in batch.columns]
+    (hidden,) = (column for column in load.definition.columns if column.hidden)
+    first = load.first_keys[number]
+    keys = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+    table = fitting(load.definition, pa.Table.from_batches([batch]).append_column(hidden.name, keys))
+    partitions = partition_ids(load.definition, table.columns)
+    inside = pa.array((partitions >= part[0]) & (partitions < part[1]))
+    return table.filter(inside).columns  # type: ignore[no-any-return]
 
 
 def _with_own_values(array: pa.Array) -> pa.Array:
@@ -100,33 +93,27 @@ def _with_own_values(array: pa.Array) -> pa.Array:
     return compacted(array) if is_dictionary(array) and len(array.dictionary) > len(array) else array
 
 
-def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """A column that is a dictionary in some tables only, as their rows were more alike, becomes plain in all."""
-    if all(table.schema.equals(tables[0].schema) for table in tables):
-        return tables
-    plain = pa.schema([_plain(field) for field in tables[0].schema])
-    return [table.cast(plain) for table in tables]
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-
-
 def segment_infos(answers: Iterator[bytes]) -> list[SegmentInfo]:
     return [pickle.loads(answer) for answer in answers]
 
 
-def cut_parts(definition: MapDefinition, written: Sequence[WrittenRows], slots: int) -> list[tuple[int, int]]:
+def cut_parts(
+    definition: MapDefinition, written: Sequence[WrittenRows], slots: int, cuts: Sequence[int] = ()
+) -> list[tuple[int, int]]:
     """Ranges [first, end) of partitions, each the work of one task: about equally many rows or bytes in each.
 
-    As few as are worth having, as an index is asked in every segment, but all slots have something to do.
+    As few as are worth having, as an index is asked in every segment, but all slots have something to do. Where it is
+    worth it they also end at `cuts`, where the groups of the map are cut: then no segment has rows of two groups.
     """
-    counts, sizes = np.zeros(definition.partitions, np.int64), np.zeros(definition.partitions, np.int64)
-    for each in written:
-        counts += each.counts
-        sizes += each.sizes
-    parts = part_count(int(counts.sum()), int(sizes.sum()), slots)
-    return _cut(counts, sizes if sizes.sum() * TASK_ROWS > counts.sum() * TASK_BYTES else counts, parts)
+    if not written:
+        return []
+    counts = np.vstack([each.counts for each in written]).sum(axis=0, dtype=np.int64)
+    sizes = np.vstack([each.sizes for each in written]).sum(axis=0, dtype=np.int64)
+    rows, size = int(counts.sum()), int(sizes.sum())
+    parts = part_count(rows, size, slots)
+    weights = sizes if size * TASK_ROWS > rows * TASK_BYTES else counts
+    groups = ranges_of(cuts if is_worth_cutting(size, cuts) else (), definition.partitions)
+    return _cut(weights, bucket_ends(definition.partitions), groups, parts)
 
 
 def part_count(rows: int, size: int, slots: int) -> int:
@@ -134,13 +121,28 @@ def part_count(rows: int, size: int, slots: int) -> int:
     >>> [part_count(rows, 50 * rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
     [1, 1, 2, 10, 250]
     >>> part_count(2_000_000, 4 << 30, slots=2)
-    8
+    16
     """
     return max(1, round(rows / TASK_ROWS), -(-size // TASK_BYTES), min(slots, rows // LEAST_ROWS))
 
 
-def _cut(counts: np.ndarray, weights: np.ndarray, parts: int) -> list[tuple[int, int]]:
-    ends = np.cumsum(weights)
-    wanted = [int(ends[-1]) * part // parts for part in range(1, parts)]
-    cuts = sorted({int(each) + 1 for each in np.searchsorted(ends, wanted)} | {0, len(counts)})
-    return [(first, end) for first, end in itertools.pairwise(cuts) if counts[first:end].any()]
+def _cut(weights: np.ndarray, ends: np.ndarray, groups: Sequence[tuple[int, int]], parts: int) -> list[tuple[int, int]]:
+    """Return ranges within the groups, about so many in all, with about equal weights.
+
+    Within a bucket of partitions, which ends at one of `ends`, all are taken to have the same weight.
+
+    >>> ends = np.arange(1, 11)
+    >>> _cut(np.ones(10), ends, [(0, 10)], 3)
+    [(0, 4), (4, 7), (7, 10)]
+    >>> _cut(np.ones(10), ends, [(0, 3), (3, 10)], 3)
+    [(0, 3), (3, 7), (7, 10)]
+    """
+    bounds, before = np.concatenate([[0], ends]), np.concatenate([[0.0], np.cumsum(weights)])
+    found: list[tuple[int, int]] = []
+    for group in groups:
+        start, stop = np.interp(group, bounds, before)
+        pieces = max(1, round(parts * (stop - start) / before[-1]))
+        inner = np.interp(np.linspace(start, stop, pieces + 1)[1:-1], before, bounds)
+        cuts = sorted({*group, *np.ceil(inner).astype(int).tolist()})
+        found += [each for each in itertools.pairwise(cuts) if np.ptp(np.interp(each, bounds, before)) > 0]
+    return found

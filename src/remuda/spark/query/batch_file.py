@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    import numpy as np
+
 ALIGNMENT = 64
 
 
@@ -43,6 +45,12 @@ class BatchFileWriter:
         self._file.write(bytes(-end % ALIGNMENT))
         return ByteRange(start, end - start)
 
+    def append_raw(self, array: np.ndarray) -> ByteRange:
+        """Append the bytes of an array, which `BatchFile.raw` gives back."""
+        start = self._file.tell()
+        self._file.write(array.tobytes())
+        return ByteRange(start, array.nbytes)
+
     def close(self) -> None:
         self._file.close()
 
@@ -64,6 +72,10 @@ class BatchFile:
     def read(self, byte_range: ByteRange) -> pa.RecordBatch:
         """Without a copy. The file may be removed meanwhile; what is mapped stays."""
         return from_stream(self._mapped.slice(byte_range.start, byte_range.length))
+
+    def raw(self, byte_range: ByteRange) -> pa.Buffer:
+        """Return bytes, without a copy."""
+        return self._mapped.slice(byte_range.start, byte_range.length)
 
     @cached_property
     def _mapped(self) -> pa.Buffer:

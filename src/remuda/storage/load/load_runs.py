@@ -67,7 +67,11 @@ class GatheredLoad:
         *,
         is_upsert: bool,
         order_by: str | None,
+        held_bytes: int | None = None,
     ) -> None:
+        """Begin a load; `held_bytes` of tables are held, and as many are in a segment that is made of runs."""
+        self._held_bytes = HELD_BYTES if held_bytes is None else held_bytes
+        self._range_bytes = RANGE_BYTES if held_bytes is None else held_bytes
         self._definition = definition
         self._folder = folder
         self._cuts = cuts
@@ -83,12 +87,12 @@ class GatheredLoad:
             held.append(columns)
             size += sum(column.nbytes for column in columns)
             del columns
-            if size > HELD_BYTES:
+            if size > self._held_bytes:
                 break
         else:
             yield from self._build(held)
             return
-        with SortedRuns(self._definition, self._folder) as runs:
+        with SortedRuns(self._definition, self._folder, self._range_bytes) as runs:
             while held:
                 runs.add(held.pop(0))
             trim_heap()
@@ -101,27 +105,35 @@ class GatheredLoad:
                 yield from self._build(pieces)
 
     def _build(self, tables: list[list[pa.Array | pa.ChunkedArray]]) -> Iterator[Segment]:
-        """Yield the segments of some tables together, whose list is emptied. Of an upsert one row of each key is left.
-
-        Values with and without dictionaries come together as values.
-        """
-        columns: list[pa.Array | pa.ChunkedArray] = []
-        for parts in zip(*tables, strict=True):
-            alike = all(part.type == parts[0].type for part in parts)
-            chunks = [chunk for part in parts for chunk in chunks_of(part if alike else decoded(part))]
-            columns.append(pa.chunked_array(chunks, chunks[0].type if chunks else parts[0].type))
-        tables.clear()
+        """Yield the segments of some tables together, whose list is emptied. Of an upsert each key has one row."""
+        columns = together(tables)
+        if not columns:
+            return
         if self._is_upsert:
             columns = one_of_each_key(self._definition, columns, self._order_by)
-        if columns:
-            yield from build_segments(self._definition, columns, worthwhile_cuts(columns, self._cuts))
+        yield from build_segments(self._definition, columns, worthwhile_cuts(columns, self._cuts))
+
+
+def together(tables: list[list[pa.Array | pa.ChunkedArray]]) -> list[pa.Array | pa.ChunkedArray]:
+    """Return the columns of some tables put together; their list is emptied.
+
+    Values with and without dictionaries come together as values.
+    """
+    columns: list[pa.Array | pa.ChunkedArray] = []
+    for parts in zip(*tables, strict=True):
+        alike = all(part.type == parts[0].type for part in parts)
+        chunks = [chunk for part in parts for chunk in chunks_of(part if alike else decoded(part))]
+        columns.append(pa.chunked_array(chunks, chunks[0].type if chunks else parts[0].type))
+    tables.clear()
+    return columns
 
 
 class SortedRuns:
     """Takes tables one after the other, then gives their rows by ranges of partitions."""
 
-    def __init__(self, definition: MapDefinition, folder: Path) -> None:
+    def __init__(self, definition: MapDefinition, folder: Path, range_bytes: int | None = None) -> None:
         self._definition = definition
+        self._range_bytes = RANGE_BYTES if range_bytes is None else range_bytes
         make_folder(folder)
         self._file = TemporaryFile(dir=folder)  # noqa: SIM115  (closed by __exit__)
         # Arrow copies what it writes to a file of Python's: this one is the descriptor's.
@@ -143,7 +155,7 @@ class SortedRuns:
         if all(map(fits_one_array, plain)):
             self._add(plain)
             return
-        for start, stop in ranges_within(row_sizes(plain), RANGE_BYTES):
+        for start, stop in ranges_within(row_sizes(plain), self._range_bytes):
             self._add([column.slice(start, stop - start) for column in plain])
 
     def _add(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> None:
@@ -182,7 +194,7 @@ class SortedRuns:
 
     def _ranges(self, groups: Sequence[int]) -> list[tuple[int, int]]:
         """Return ranges [first, end) of partitions: no larger than a segment of a load is, and about equally large."""
-        most = min(RANGE_BYTES, segment_cut.most_bytes())
+        most = min(self._range_bytes, segment_cut.most_bytes())
         weights = np.maximum(self._sizes / most, self._rows / segment_cut.PART_ROWS)
         parts = max(1, int(np.ceil(weights.sum())))
         ends = np.cumsum(weights)
