@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import time
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
@@ -24,8 +25,11 @@ from remuda.spark.load.load_job import (
 from remuda.spark.load.matching import frame_schema, match_columns
 from remuda.spark.load.partition_task import ANSWER_SCHEMA
 from remuda.storage.folder.delivery import own_folder, remove_uncommitted, remove_while_written
+from remuda.storage.segment.group_ranges import ranges_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
@@ -60,7 +64,7 @@ def load_changed_frame(
     try:
         between.mkdir(parents=True)
         work = ChangeWork(str(folder), str(between), load_id, definition, form)
-        brought = by_partition(dataframe, form, definition, slot_count(session))
+        brought = by_partition(dataframe, form, definition, slot_count(session), target.state.cuts)
         began = time.monotonic()
         if progress is not None:
             progress.begin("applying changes", None, "segments")
@@ -128,17 +132,45 @@ def key_columns(form: ChangeFormat | None, definition: MapDefinition, schema: St
     return found
 
 
-def by_partition(dataframe: DataFrame, form: ChangeFormat | None, definition: MapDefinition, tasks: int) -> DataFrame:
+def by_partition(
+    dataframe: DataFrame,
+    form: ChangeFormat | None,
+    definition: MapDefinition,
+    tasks: int,
+    cuts: Sequence[int] = (),
+) -> DataFrame:
     """Return the rows with those of a range of partitions, and so those of a key, in one task each.
 
-    The order of the ranges does not matter, nor does a key that Spark hashes otherwise than the map does: the segments
-    then only have less disjoint ranges.
+    `cuts` are where the groups of the map are cut: a task has whole groups, or a part of one. The order of the ranges
+    does not matter, nor does a key that Spark hashes otherwise than the map does: the segments then only have less
+    disjoint ranges.
     """
     from pyspark.sql import functions as f
 
     columns = key_columns(form, definition, dataframe.schema)
     if columns is None:
         return dataframe
-    count = min(tasks, definition.partitions)
+    starts = task_starts(definition.partitions, tasks, cuts)
     partition = f.pmod(f.xxhash64(*columns), f.lit(definition.partitions))
-    return dataframe.repartitionById(count, f.floor(partition * count / definition.partitions).cast("int"))
+    if cuts:
+        number = reduce(add, [(partition >= start).cast("int") for start in starts[1:]], f.lit(0))
+    else:
+        number = f.floor(partition * len(starts) / definition.partitions).cast("int")
+    return dataframe.repartitionById(len(starts), number)
+
+
+def task_starts(partitions: int, tasks: int, cuts: Sequence[int]) -> list[int]:
+    """Return the first partition of each task, at most so many: at cuts of groups, and between them if they are few.
+
+    >>> task_starts(100, 4, []), task_starts(100, 2, [10, 40, 70]), task_starts(100, 4, [30])
+    ([0, 25, 50, 75], [0, 40], [0, 15, 30, 65])
+    """
+    count = min(tasks, partitions)
+    groups = ranges_of(cuts, partitions)
+    if len(groups) >= count:
+        return [groups[number * len(groups) // count][0] for number in range(count)]
+    starts: set[int] = set()
+    for number, (first, end) in enumerate(groups):
+        share = count * (number + 1) // len(groups) - count * number // len(groups)
+        starts.update(first + piece * (end - first) // share for piece in range(share))
+    return sorted(starts)

@@ -64,15 +64,15 @@ def change_segments(
         raise type(error)(error.code, message, suggestion=error.suggestion, sqlstate=error.sqlstate) from error
 
 
-def held_tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the batches of a task as tables of about a segment."""
+def held_tables(batches: Iterator[pa.RecordBatch], most_bytes: int = TASK_BYTES) -> Iterator[pa.Table]:
+    """Yield the batches of a task as tables of a million rows or so many bytes."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= SEGMENT_ROWS or size >= TASK_BYTES:
+        if rows >= SEGMENT_ROWS or size >= most_bytes:
             yield pa.Table.from_batches(held)
             held, rows, size = [], 0, 0
     if rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -21,14 +22,14 @@ from remuda.spark.load.change_job import row_fields
 from remuda.spark.load.change_task import change_segments, held_tables
 from remuda.spark.load.matching import match_columns
 from remuda.spark.load.partition_task import fitting
+from remuda.spark.load.segment_task import TASK_BYTES
 from remuda.spark.source.write_target import find_or_define, refuse_missing
 from remuda.sql import bind_condition
 from remuda.storage.folder.delivery import FolderInbox
-from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.change_format import ChangeFormat, change_format, refuse_generated_key
 from remuda.storage.load.change_load import ChangeRules
 from remuda.storage.load.conforming import order_column
-from remuda.storage.load.upsert_keys import one_of_each_key
+from remuda.storage.load.load_runs import GatheredLoad
 from remuda.storage.state.applied_batches import BatchId
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from remuda.storage.remote.remote_delivery import RemoteInbox
 
 MODES = ("append", "upsert", "apply")
+RUNS_OF_BUDGET = 4
+"""Sorted runs that the batch budget of a task becomes where it is not enough."""
 _BLOCK_BITS = 23
 """Of the number of keys in a block: those of a segment and of the batch that made it large enough."""
 
@@ -71,6 +74,8 @@ class Target:
     rules: ChangeRules = ChangeRules()
     stream: str | None = None
     """The name that the user gives the stream, if any."""
+    cuts: tuple[int, ...] = ()
+    """Where the partition groups of the map are cut."""
 
     @property
     def generates_keys(self) -> bool:
@@ -85,23 +90,36 @@ class Target:
         return replace(self, creates=False)
 
     def write(self, delivery_id: str, batches: Iterator[pa.RecordBatch]) -> WrittenSegments:
-        """Runs in a task, which holds the rows of about one segment at a time."""
+        """Runs in a task, which holds its batch budget, and sorted runs of what is more on its disk.
+
+        So the segments of a task have partitions of their own, however many rows it has.
+        """
         if isinstance(self.inbox, FolderInbox) and not Path(self.inbox.store).is_dir():
             raise unseen_folder(self.inbox.store)
         infos: list[SegmentInfo] = []
-        for given in held_tables(batches):
-            if self.form is not None:
+        if self.form is not None:
+            for given in held_tables(batches):
                 changes = change_segments(self.definition, self.form, given)
                 infos.extend(self.inbox.save_changes(delivery_id, changes))
-                continue
+        else:
+            load = GatheredLoad(
+                self.definition,
+                Path(tempfile.gettempdir()),
+                self.cuts,
+                is_upsert=self.mode == "upsert",
+                order_by=self.order_by,
+                held_bytes=TASK_BYTES,
+            )
+            infos.extend(self.inbox.save(delivery_id, load.segments(self._columns_of(batches))))
+        return WrittenSegments(delivery_id, tuple(infos))
+
+    def _columns_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.Array | pa.ChunkedArray]]:
+        """Yield the rows as conforming columns, a part of the budget at a time."""
+        for given in held_tables(batches, TASK_BYTES // RUNS_OF_BUDGET):
             table = given.rename_columns(list(self.names))
             if self.generates_keys:
                 table = _with_keys(self.definition, table)
-            columns = fitting(self.definition, table).columns
-            if self.mode == "upsert":
-                columns = one_of_each_key(self.definition, columns, self.order_by)
-            infos.extend(self.inbox.save(delivery_id, build_segments(self.definition, columns)))
-        return WrittenSegments(delivery_id, tuple(infos))
+            yield fitting(self.definition, table).columns
 
     def commit(
         self, delivery_id: str, messages: list[WriterCommitMessage | None], batch: BatchId | None = None
@@ -130,7 +148,8 @@ def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, 
     """The map and the columns, checked before any row is read: Spark itself would not notice a wrong schema."""
     given = {name: options.get(name) for name in ("operation", "orderBy", "changes", "condition")}
     form = change_format(mode, *given.values())
-    inbox, definition, creates = find_or_define(options, schema, form)
+    inbox, definition, cuts = find_or_define(options, schema, form)
+    creates = cuts is None
     rows = row_fields(form, None if creates else definition, schema)
     fields = match_columns(definition, rows, generates_keys=True)
     refuse_missing(definition, fields, options)
@@ -144,7 +163,7 @@ def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, 
     order_by = order_column(definition, given["orderBy"])
     if order_by is not None and mode != "upsert":
         raise option_error(f"orderBy says which row of an upsert wins: mode is {mode}")
-    return Target(inbox, definition, mode, names, order_by, creates, rules=ChangeRules(batch=batch))
+    return Target(inbox, definition, mode, names, order_by, creates, rules=ChangeRules(batch=batch), cuts=cuts or ())
 
 
 class MapWriter(DataSourceArrowWriter):

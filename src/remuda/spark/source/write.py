@@ -54,6 +54,6 @@ def _text(option: str, given: Any) -> str:
 
 def _by_partition(df: DataFrame, options: Mapping[str, str], mode: str) -> DataFrame:
     form = change_format(mode, *(options.get(name) for name in ("operation", "orderBy", "changes", "condition")))
-    _, definition, creates = find_or_define(options, df.schema, form)
-    match_columns(definition, row_fields(form, None if creates else definition, df.schema), generates_keys=True)
-    return by_partition(df, form, definition, slot_count(df.sparkSession))
+    _, definition, cuts = find_or_define(options, df.schema, form)
+    match_columns(definition, row_fields(form, None if cuts is None else definition, df.schema), generates_keys=True)
+    return by_partition(df, form, definition, slot_count(df.sparkSession), cuts or ())

@@ -32,8 +32,8 @@ _NO_STORE = "58P01"
 
 def find_or_define(
     options: Mapping[str, str], schema: StructType, form: ChangeFormat | None = None
-) -> tuple[FolderInbox | RemoteInbox, MapDefinition, bool]:
-    """Return the inbox of the store, the map, and whether it is yet to be created.
+) -> tuple[FolderInbox | RemoteInbox, MapDefinition, tuple[int, ...] | None]:
+    """Return the inbox of the store, the map, and where its partition groups are cut; None where it is to be created.
 
     A store that is absent is made, where the key says that its map may be made too.
     """
@@ -48,14 +48,14 @@ def find_or_define(
         found = _find(store, name)
         if found is not None:
             request.refuse_other(found)
-            return inbox, found, False
+            return inbox, found, tuple(store.map(found).state.cuts)
         if request.key is None:
             hint = nearest(name, [each.name for each in store.catalog.maps.values()])
             raise not_found(f"unknown table: {name}", suggestion=hint or 'Create it: .option("key", "...").')
         schema_name, _, short = name.rpartition(".")
         assert columns is not None, "there is a key"
         definition = request.define(short, columns, store.partitions, store.catalog)
-        return inbox, replace(definition, schema=schema_name or DEFAULT_SCHEMA), True
+        return inbox, replace(definition, schema=schema_name or DEFAULT_SCHEMA), None
     finally:
         store.close()
 
