@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remuda.storage.load.change_format import ChangeFormat
     from remuda.storage.load.change_load import ChangeRules
     from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.group_compaction import WriteGroups
     from remuda.storage.load.merge_changes import ChangeCounts
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
@@ -411,9 +412,12 @@ class MapStore:
         return take_over_changes(self, infos, marks, rules, delivery)
 
     @reports_disk_errors
-    def optimize(self) -> None:
-        """Merge the segments of each partition group into one, beside writers, in one commit."""
-        optimize_map(self)
+    def optimize(self, write: WriteGroups | None = None) -> None:
+        """Merge the segments of each partition group into one, beside writers, in one commit.
+
+        `write` makes the segments elsewhere, as in `optimize_groups`.
+        """
+        optimize_map(self, write)
 
     # Structure: called by the store, or under its structure lock
 

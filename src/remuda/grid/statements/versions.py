@@ -35,8 +35,15 @@ def restore(call: Call, statement: sql.Restore) -> None:
 
 
 def optimize(call: Call, statement: sql.Optimize) -> None:
-    """Merge the segments of each partition group of a table into one."""
-    call.session.store.map(find_map(call.session, statement.name)).optimize()
+    """Merge the segments of each partition group of a table into one, in Spark's tasks where there is a session."""
+    target = call.session.store.map(find_map(call.session, statement.name))
+    spark = call.session.engine.spark
+    if spark is None:
+        target.optimize()
+        return
+    from remuda.spark.load.optimize_job import optimize_in_tasks
+
+    optimize_in_tasks(target, spark)
 
 
 def vacuum(call: Call, statement: sql.Vacuum) -> None:

@@ -9,25 +9,29 @@ ones go on with the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from remuda.dataclass import dataclass
 from remuda.expr.cancellation import check_cancelled
 from remuda.storage.load import segment_cut
 from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.group_split import even_cuts, fits, group_of, live_bytes, new_cuts
 from remuda.storage.segment.group_ranges import cuts_of, ranges_of
+from remuda.storage.segment.segment_directory import StoredSegment
 from remuda.types.arrow_texts import decoded, ranges_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from remuda.catalog import MapDefinition
     from remuda.storage.segment.group_ranges import Range
-    from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
+    from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_directory import SegmentDirectory
 
 MOST_SEGMENTS = 16
 
@@ -82,17 +86,59 @@ def merge_small(
     return (*rest, *(_in_group(definition, each, cuts) for each in merged))
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """The rows of some partitions, from and to before, that are to become one segment; and the segments that have
+    them, among others."""
+
+    group: Range
+    stored: tuple[StoredSegment, ...]
+
+
+WriteGroups = Callable[[Sequence[GroupRows]], Sequence[StoredSegment]]
+"""Writes segments of groups, all or none."""
+
+
 def optimize_groups(
-    directory: SegmentDirectory, definition: MapDefinition, held: Sequence[StoredSegment]
+    directory: SegmentDirectory,
+    definition: MapDefinition,
+    held: Sequence[StoredSegment],
+    write: WriteGroups | None = None,
 ) -> tuple[StoredSegment, ...]:
     """Fold all runs and merge the segments of each group into one; groups that do not fit are cut anew.
 
-    One group after the other, so that no more than one is in memory.
+    `write` does that for all groups that need it, elsewhere. Without it one group is written after the other, so that
+    no more than one is in memory.
     """
     cuts = cuts_of(held, definition.partitions)
     if not fits(definition, held, cuts):
         cuts = even_cuts(definition, held)
-    return _by_group(directory, definition, held, cuts, keeps=True)
+    if write is None:
+        return _by_group(directory, definition, held, cuts, keeps=True)
+    kept, needed = _chosen(definition, held, cuts, keeps=True)
+    return tuple(_in_group(definition, each, cuts) for each in (*kept, *write(needed)))
+
+
+def build_group(directory: SegmentDirectory, definition: MapDefinition, rows: GroupRows) -> Iterator[Segment]:
+    """Yield the segments of a group."""
+    columns = _live_columns(directory, definition, rows.stored, rows.group)
+    if columns and len(columns[0]):
+        yield from build_segments(definition, columns)
+
+
+def _chosen(
+    definition: MapDefinition, held: Sequence[StoredSegment], cuts: Sequence[int], *, keeps: bool
+) -> tuple[list[StoredSegment], list[GroupRows]]:
+    """Return the segments that stay, as they have all rows of a group and no other, and the groups to be written."""
+    kept: list[StoredSegment] = []
+    needed: list[GroupRows] = []
+    for group in ranges_of(cuts, definition.partitions):
+        overlapping = tuple(each for each in held if _has_rows(each, group))
+        if keeps and _is_optimal(overlapping, group):
+            kept += overlapping
+        elif overlapping:
+            needed.append(GroupRows(group, overlapping))
+    return kept, needed
 
 
 def rewritten(
@@ -111,17 +157,11 @@ def _by_group(
     keeps: bool,
 ) -> tuple[StoredSegment, ...]:
     """Return segments of one group each; with `keeps` one that has all rows of its group, and no other, stays."""
-    made: list[StoredSegment] = []
+    made, needed = _chosen(definition, held, cuts, keeps=keeps)
     try:
-        for group in ranges_of(cuts, definition.partitions):
+        for rows in needed:
             check_cancelled()
-            overlapping = [each for each in held if _has_rows(each, group)]
-            if keeps and _is_optimal(overlapping, group):
-                made += overlapping
-                continue
-            columns = _live_columns(directory, definition, overlapping, group)
-            if columns and len(columns[0]):
-                made += directory.add_all(build_segments(definition, columns))
+            made += directory.add_all(build_group(directory, definition, rows))
     except BaseException:
         directory.discard(made, held, named=False)
         raise
@@ -199,12 +239,14 @@ def _live_columns(
     """Read the live rows, those of one group or all, strings decoded, so that parts with and without dictionaries can
     be concatenated."""
     tables: list[pa.Table] = []
+    names = [column.name for column in definition.columns]
     for each in stored:
-        directory.verify_once(each)
         start, stop = 0, each.segment.rows
         if group is not None:
             start, stop = each.segment.partition_offsets[list(group)].tolist()
-        batch = each.segment.batch.slice(start, stop - start)
+        if (start, stop) == (0, each.segment.rows) or not each.segment.is_guarded:
+            directory.verify_once(each)
+        batch = each.segment.read(names, start, stop)  # of a part of a run no more than that is verified
         gone = each.deleted[slice(*np.searchsorted(each.deleted, [start, stop]))]
         if len(gone):
             live = np.ones(batch.num_rows, np.bool_)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.group_compaction import WriteGroups
     from remuda.storage.map_store import MapStore
     from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
@@ -133,12 +134,12 @@ def take_over_segments(
     return sum(info.rows for info in infos)
 
 
-def optimize_map(target: MapStore) -> None:
-    """Merge the segments of each partition group into one, and fold the runs."""
+def optimize_map(target: MapStore, write: WriteGroups | None = None) -> None:
+    """Merge the segments of each partition group into one, and fold the runs; `write` as in `optimize_groups`."""
     target.refuse_unwritable()
 
     def merge(held: Sequence[StoredSegment]) -> tuple[Sequence[StoredSegment], None]:
-        return optimize_groups(target.state.directory, target.definition, held), None
+        return optimize_groups(target.state.directory, target.definition, held, write), None
 
     adopt(target, (), merge)
 

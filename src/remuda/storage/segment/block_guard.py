@@ -290,6 +290,13 @@ def view_of(array: Array) -> Values:
     return array.values if isinstance(array, GuardedArray) else memoryview(array)
 
 
+def guards_of(batch: pa.RecordBatch, hold: object) -> bool:
+    """Tell whether all memory of a batch is in files that have guards."""
+    arrays = [*batch.columns, *(each.dictionary for each in batch.columns if pa.types.is_dictionary(each.type))]
+    buffers = [each for array in arrays for each in array.buffers() if each is not None and each.size]
+    return all(_guarded_place(each.address, each.size, hold) is not None for each in buffers)
+
+
 def check_array(array: np.ndarray, hold: object) -> None:
     """Verify an array as a whole."""
     _check_memory(_address(array), 0, array.nbytes, hold)

@@ -23,6 +23,7 @@ from remuda.storage.segment.block_guard import (
     check_column,
     check_fixed,
     guarded,
+    guards_of,
     is_proven,
     view_of,
 )
@@ -118,6 +119,12 @@ class Segment:
         checks no offset, gets only those that were checked before. Python and numpy check each by themselves.
         """
         return is_proven(self.hold)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Tell whether what is read is verified: by the block, unless the segment is proven. Files of earlier versions
+        have no checksums of blocks."""
+        return self.proven or guards_of(self.batch, self.hold)
 
     def use_proven(self) -> None:
         """Read without verifying from now on: what was made to read this segment before is made anew.
