@@ -6,6 +6,7 @@ between calls) and get the few live rows of the memtable as Arrow bytes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,7 +121,9 @@ class MapSnapshot:
             memtable_rows = batch_to_bytes(batch) if batch.num_rows else b""
         deletions = tuple(each.positions(self.length) for each in self.version.deletions)
         folder, remote = str(self._directory.folder), self._directory.remote
-        return SnapshotDescription(folder, self.definition, self.version.infos, deletions, memtable_rows, remote)
+        # Without statistics, which planning has used: they are nearly all of what is known of a segment.
+        infos = tuple(replace(info, summaries={}) for info in self.version.infos)
+        return SnapshotDescription(folder, self.definition, infos, deletions, memtable_rows, remote)
 
 
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:
