@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
 ROWS ?= 1000000
+SCALE ?= 200000000
 STATEMENTS ?= 200000
 REPORT ?= build/bench
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench docs picture clean
+.PHONY: help setup demo test test-slow test-matrix fuzz lint format bench scale docs picture clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ format: setup ## Put imports and layout in order, wrap Markdown, index the decis
 
 bench: setup ## Measure Remuda beside its peers and write a report (ROWS=n, REPORT=docs, BENCH=--quick)
 	$(BIN)/remuda bench --rows $(ROWS) --report $(REPORT) $(BENCH)
+
+scale: setup ## Load up to 200 million rows through Spark with 1 GB each, and measure how it grows (SCALE=n; takes an hour)
+	$(BIN)/python -m benchmarks scale --rows $(SCALE)
 
 docs: setup ## Build the documentation site in build/docs; a warning is an error
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto docs build/docs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from benchmarks import (
     access_paths,
@@ -14,9 +15,11 @@ from benchmarks import (
     join_orders,
     manifest_growth,
     planning,
+    scale,
     space,
     spark_frames,
     suites,
+    write_tasks,
 )
 from remuda.bench import data
 from remuda.bench.peers.remuda_peer import RemudaPeer
@@ -35,12 +38,17 @@ SUBJECTS = (
     "footprint",
     "spark_frames",
 )
+LONG = ("scale", "write_tasks")
+"""Subjects that take minutes to hours, and run where they are named."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measurements of Remuda alone.")
-    parser.add_argument("subjects", nargs="*", choices=[*SUBJECTS, []], metavar="SUBJECT", help=", ".join(SUBJECTS))
+    parser.add_argument(
+        "subjects", nargs="*", choices=[*SUBJECTS, *LONG, []], metavar="SUBJECT", help=", ".join([*SUBJECTS, *LONG])
+    )
     parser.add_argument("--rows", type=int, default=1_000_000, help="default: 1,000,000")
+    parser.add_argument("--folder", type=Path, help="where scale puts its maps; default: the temporary folder")
     parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H and TPC-DS in suites; default: 1")
     parser.add_argument("--keys", type=int, default=1_000_000, help="looked up at most, in spark_frames")
     options = parser.parse_args()
@@ -66,6 +74,10 @@ def main() -> int:
                 cluster_growth.show()
             case "spark_frames":
                 spark_frames.show(options.rows, options.keys)
+            case "scale":
+                scale.show(options.rows, options.folder)
+            case "write_tasks":
+                write_tasks.show(options.rows)
             case _:
                 _show_footprint()
     return 0

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import remuda
+import remuda.spark
+from benchmarks.scale import bytes_to_the_driver
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark.load.load_job import load_dataframe
 from remuda.spark.load.partition_job import batch_rows
@@ -100,6 +102,20 @@ def test_rows_arrive_and_stay(spark: SparkSession, tmp_path: Path) -> None:
     assert table_of(again.map(definition)).equals(expected(range(ROWS)))
     assert again.map(definition).lookup(4_711, (0, 1, 3)) == (4_711, "C11", 4_711 / 4)
     again.close()
+
+
+@pytest.mark.usefixtures("many_segments")
+@pytest.mark.parametrize("way", ["load", "write"])
+def test_the_driver_gets_descriptions_and_no_rows(spark: SparkSession, store: Store, empty: MapStore, way: str) -> None:
+    """200,000 rows take 8 MB. Of a run the driver learns what some ranges of partitions have, of a segment a page."""
+    before = bytes_to_the_driver(spark)
+    data = dataframe(spark, 0, 200_000)
+    if way == "load":
+        load_dataframe(empty, data, "append")
+        assert len(empty) == 200_000
+    else:
+        remuda.spark.write(data, str(store.path), "orders")
+    assert 0 < bytes_to_the_driver(spark) - before < 100_000
 
 
 @pytest.mark.usefixtures("many_segments")
