@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import pytest
 
 import remuda
 import remuda.spark
+from tests.spark.remote_application import write_of
 from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
 if TYPE_CHECKING:
@@ -150,34 +152,64 @@ def test_data_frames_are_written_by_tasks_that_upload(
     assert not any(name.startswith("inbox/") for name in s3.files(byte_range))
 
 
-@pytest.mark.slow
-def test_two_applications_write_one_store(s3: S3Server, tmp_path: Path) -> None:
-    place, writes, applications = f"{BUCKET}/shared.remuda", 20, 2
+@pytest.mark.parametrize(
+    ("kinds", "commits"),
+    [
+        (("spark", "grid"), 6),
+        pytest.param(("spark", "spark", "grid", "grid"), 200, marks=[pytest.mark.slow, pytest.mark.timeout(7200)]),
+    ],
+    ids=["few", "many"],
+)
+def test_applications_and_processes_write_one_store(
+    s3: S3Server, tmp_path: Path, kinds: tuple[str, ...], commits: int
+) -> None:
+    """Each writes commit after commit, while a reader sees whole commits of each, in their order, and none is lost."""
+    place = f"{BUCKET}/shared{commits}.remuda"
     with remuda.open(s3.uri(place), durability="none", cache=tmp_path) as grid:
         grid.sql("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))")
     program = Path(__file__).with_name("remote_application.py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, program, s3.uri(place), str(number), str(writes), tmp_path / str(number)],
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
-        for number in range(applications)
-    ]
+    acknowledged = [tmp_path / f"acknowledged-{number}" for number in range(len(kinds))]
+    processes = []
+    for number, kind in enumerate(kinds):
+        given = [s3.uri(place), str(number), str(commits), str(tmp_path / str(number)), kind]
+        with acknowledged[number].open("wb") as output:
+            processes.append(subprocess.Popen([sys.executable, program, *given], stdout=output, env=environment))
+    states = set()
     try:
-        answers = [process.communicate()[0].decode().split("\n") for process in processes]
+        with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
+            while any(process.poll() is None for process in processes):
+                before = [told.read_bytes().count(b"done") for told in acknowledged]
+                grid.refresh()
+                seen = whole_commits(dict(grid.sql("SELECT id, v FROM t").fetchall()), len(kinds), commits)
+                assert all(now >= then for now, then in zip(seen, before, strict=True))
+                states.add(seen)
+                with suppress(subprocess.TimeoutExpired):  # not all the time: the machine is the writers'
+                    processes[-1].wait(commits / 400)
     finally:
         for process in processes:
             process.kill()
-    assert [len(lines) - 1 for lines in answers] == [writes] * applications
-    expected = {}
-    for write in range(applications * writes):
-        begin = write * 100 - 50 if write % writes % 3 == 2 else write * 100
-        expected |= dict.fromkeys(range(begin, write * 100 + 100), write * 100)
+            process.wait()
+    assert [process.returncode for process in processes] == [0] * len(kinds)
+    assert [told.read_bytes().count(b"done") for told in acknowledged] == [commits] * len(kinds)
     with remuda.open(s3.uri(place), read_only=True, cache=tmp_path) as grid:
-        assert dict(grid.sql("SELECT id, v FROM t").fetchall()) == expected
+        found = dict(grid.sql("SELECT id, v FROM t").fetchall())
+    assert whole_commits(found, len(kinds), commits) == (commits,) * len(kinds)
+    assert len(states) > 2
     assert not any(name.startswith("inbox/") for name in s3.files(place))
+
+
+def whole_commits(found: dict[int, int], applications: int, commits: int) -> tuple[int, ...]:
+    """Return how many commits of each application there are; all rows of these, and no others, must be there."""
+    seen = []
+    expected: dict[int, int] = {}
+    for number in range(applications):
+        writes = [write_of(number, commits, commit) for commit in range(commits)]
+        seen.append(sum(keys.stop - 1 in found for _, keys, _ in writes))
+        for _, keys, value in writes[: seen[-1]]:
+            expected |= dict.fromkeys(keys, value)
+    assert found == expected
+    return tuple(seen)
 
 
 def replaced_again_and_again(grid: Grid, stop: threading.Event) -> None:
