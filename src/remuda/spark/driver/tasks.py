@@ -71,7 +71,7 @@ def _error_of(failure: Exception, text: str) -> SqlError:
     ours = _OURS.findall(text)
     if ours:
         code, message = ours[-1]
-        return SqlError(ErrorCode.__members__.get(code, ErrorCode.GENERIC), message)
+        return SqlError(ErrorCode[code], message) if code in ErrorCode.__members__ else internal_error(message)
     reason = useful_line(text)
     if any(mark in text for mark in _CANCELLED):
         return SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
