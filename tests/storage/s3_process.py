@@ -6,8 +6,9 @@ there and then writes it; S3 does both in one step, so puts with a condition are
     GET  /_control/requests       the number of requests by method since the last time, as JSON
     GET  /_control/traffic        the requests of each object since the last time, and the bytes of their answers
     PUT  /_control/fail/<n>       answer the next n reads of objects below maps/ with an error
-    PUT  /_control/lose/<n>       apply the next n puts of roots and answer them with an error
+    PUT  /_control/lose/<n>       apply the next n puts of roots or pins and answer them with an error
     PUT  /_control/refuse/<n>     answer the next n puts of roots with an error and do not apply them
+    PUT  /_control/deny/<n>       answer the next n puts with a condition as to a user who may only read
     PUT  /_control/replace/<n>    ignore the condition of the next n puts
 """
 
@@ -24,6 +25,8 @@ from werkzeug.serving import make_server
 from werkzeug.wrappers import Response
 
 _FAILED = Response("<Error><Code>InternalError</Code><Message>injected</Message></Error>", 500, mimetype="text/xml")
+
+_DENIED = Response("<Error><Code>AccessDenied</Code><Message>injected</Message></Error>", 403, mimetype="text/xml")
 
 
 class FaultyS3:
@@ -50,7 +53,9 @@ class FaultyS3:
                 del environ["HTTP_IF_NONE_MATCH"]
             if path.endswith(".root") and self._has("refuse"):
                 return _FAILED(environ, start_response)
-            if path.endswith(".root") and self._has("lose"):
+            if self._has("deny"):
+                return _DENIED(environ, start_response)
+            if (path.endswith(".root") or "/pins/" in path) and self._has("lose"):
                 self._moto(environ, lambda *_: None)
                 return _FAILED(environ, start_response)
             return self._moto(environ, start_response)

@@ -21,7 +21,7 @@ from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.remote.remote_location import open_address
 from tests.storage.folders import only_map
 from tests.storage.maps import contents
-from tests.storage.s3_server import BUCKET, s3_server
+from tests.storage.s3_server import BUCKET, S3Server, s3_server
 
 ONE, OTHER = "1" * 32, "2" * 32
 CREATE = "CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (id))"
@@ -152,27 +152,56 @@ def test_a_pin_that_is_damaged_is_refused(shop: Any, read: Read, tmp_path: Path)
         read(ONE)
 
 
-def test_pins_on_an_object_store(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def address(s3: S3Server, tmp_path: Path) -> Iterator[str]:
+    """A store on an object store that nobody has pinned."""
+    yield s3.uri(f"{BUCKET}/shop.remuda")
+    s3.filesystem.delete_dir(f"{BUCKET}/shop.remuda")
+
+
+def read_object(address: str, execution: str, cache: Path) -> Store:
+    found = open_address(address, cache=cache)
+    assert isinstance(found, RemoteFolder)
+    return Store.open(read_only=True, remote=found, verifies=False, execution=execution)
+
+
+def pins_of(s3: S3Server) -> list[str]:
+    return sorted(name for name in s3.files(f"{BUCKET}/shop.remuda") if name.startswith("pins/"))
+
+
+def test_pins_on_an_object_store(s3: S3Server, address: str, tmp_path: Path) -> None:
     """The first task's put creates the object, the others' do not replace it."""
-    with s3_server() as s3:
-        address = s3.uri(f"{BUCKET}/shop.remuda")
-        with remuda.open(address, durability="none", cache=tmp_path / "writer") as grid:
-            grid.sql(CREATE)
-            write(grid, 0)
+    with remuda.open(address, durability="none", cache=tmp_path / "writer") as grid:
+        grid.sql(CREATE)
+        write(grid, 0)
+        with ThreadPoolExecutor(4) as pool:
+            readers = list(pool.map(lambda number: read_object(address, ONE, tmp_path / f"{number}"), range(4)))
+        write(grid, 1)
+        readers += [read_object(address, each, tmp_path / "late") for each in (ONE, OTHER)]
+        assert [values(each) for each in readers] == [{0}] * 5 + [{1}]
+        assert pins_of(s3) == [f"pins/{ONE}", f"pins/{OTHER}"]
+        for each in readers:
+            each.close()
 
-            def read(execution: str, cache: str) -> Store:
-                found = open_address(address, cache=tmp_path / cache)
-                assert isinstance(found, RemoteFolder)
-                return Store.open(read_only=True, remote=found, verifies=False, execution=execution)
 
-            with ThreadPoolExecutor(4) as pool:
-                readers = list(pool.map(lambda number: read(ONE, f"{number}"), range(4)))
-            write(grid, 1)
-            readers += [read(ONE, "late"), read(OTHER, "late")]
-            assert [values(each) for each in readers] == [{0}] * 5 + [{1}]
-            assert {name for name in s3.files(f"{BUCKET}/shop.remuda") if name.startswith("pins/")} == {
-                f"pins/{ONE}",
-                f"pins/{OTHER}",
-            }
-            for each in readers:
-                each.close()
+def test_a_put_of_a_pin_that_is_denied_or_whose_answer_is_lost(s3: S3Server, address: str, tmp_path: Path) -> None:
+    """A task that may not write reads the newest root and pins nothing; a lost answer is no other root."""
+    with remuda.open(address, durability="none", cache=tmp_path / "writer") as grid:
+        grid.sql(CREATE)
+        write(grid, 0)
+        s3.inject("deny", 1)
+        denied = read_object(address, ONE, tmp_path / "denied")
+        assert (denied.pin, values(denied), pins_of(s3)) == (None, {0}, [])
+        s3.inject("lose", 1)
+        lost = read_object(address, ONE, tmp_path / "lost")
+        write(grid, 1)
+        late = read_object(address, ONE, tmp_path / "late")
+        assert (values(lost), values(late), pins_of(s3)) == ({0}, {0}, [f"pins/{ONE}"])
+        for each in (denied, lost, late):
+            each.close()
