@@ -17,6 +17,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError, StorageError
 from remuda.grid import Grid
+from remuda.storage.commit.store_writer import StoreWriter
 from remuda.storage.folder import kept_versions, manifest, store_folder
 from remuda.storage.folder.manifest import decode_manifest
 from remuda.storage.folder.partition_groups import PartitionGroups
@@ -339,6 +340,23 @@ def test_tables_that_were_dropped_or_made_again(tmp_path: Path) -> None:
             grid.sql(f"RESTORE TABLE t TO VERSION {one}")
         grid.sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id)) AS SELECT * FROM t FOR VERSION AS OF ?", one)
         assert rows_of(grid) == {1: 10}
+
+
+def test_a_table_that_is_dropped_before_it_is_restored_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = StoreWriter.begin_change
+    with created(tmp_path) as grid:
+        one = committed(grid, "INSERT INTO t VALUES (1, 10)")
+        tables = ["t"]
+
+        def drop_first(writer: StoreWriter) -> None:
+            if tables:
+                grid.sql(f"DROP TABLE {tables.pop()}")
+            begin(writer)
+
+        monkeypatch.setattr(StoreWriter, "begin_change", drop_first)
+        with pytest.raises(SqlError, match="was dropped"):
+            grid.sql(f"RESTORE TABLE t TO VERSION {one}")
+        assert files_of(tmp_path) == named_files(tmp_path)
 
 
 def test_a_restored_table_has_the_indexes_of_now(tmp_path: Path) -> None:

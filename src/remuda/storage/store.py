@@ -312,6 +312,7 @@ class Store:
         target = self.map(definition)
         with target.writing(), self.state.structure:
             self._writer.begin_change()
+            target.refuse_unreadable()  # It may have been dropped meanwhile.
             past = self.history.find(target.definition, number)
             target.restore_rows(self.history.map(past))
 
