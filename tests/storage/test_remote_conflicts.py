@@ -278,7 +278,8 @@ def _compare_with_model(opened: Open, random_: random.Random, steps: int) -> Non
         ordinal = random_.randrange(len(writers))
         writer = writers[ordinal]
         key = random_.randrange(140)
-        match random_.choice(("set", "set", "insert", "update", "delete", "append", "upsert", "replace", "checkpoint")):
+        kinds = ("set", "set", "insert", "update", "delete", "append", "upsert", "apply", "replace", "optimize")
+        match random_.choice((*kinds, "checkpoint")):
             case "set":
                 writer.grid.map("t").set(key, (step,))
                 writer.pending[key] = step
@@ -312,10 +313,25 @@ def _compare_with_model(opened: Open, random_: random.Random, steps: int) -> Non
 def _commit(
     writer: Writer, committed: dict[int, int], mode: str, random_: random.Random, step: int
 ) -> tuple[dict[int, int], bool]:
-    """Commit by a checkpoint or a load; return the state that is committed then, and whether the writer goes on."""
+    """Commit by a checkpoint, OPTIMIZE or a load; return the state that is committed then, and whether the writer goes
+    on."""
     keys = random_.sample(range(200), random_.choice((1, 5, 20)))
-    act = writer.grid.checkpoint if mode == "checkpoint" else lambda: writer.grid.load("t", _rows(keys, step), mode)
-    replaces = mode == "replace"
+    gone = keys[:2] if mode == "apply" else []
+
+    def act() -> None:
+        match mode:
+            case "checkpoint":
+                writer.grid.checkpoint()
+            case "optimize":
+                writer.grid.sql("OPTIMIZE t")
+            case "apply":
+                words = pa.array(["d" if key in gone else "u" for key in keys])
+                changes = _rows(keys, step).append_column("op", words)
+                for _ in range(2):  # The second time the batch is known.
+                    writer.grid.load("t", changes, mode="apply", operation="op", batch_id=("writers", step))
+            case _:
+                writer.grid.load("t", _rows(keys, step), mode)
+
     # A commit of nothing does not look at what others have done.
     if mode == "checkpoint" and not writer.pending:
         act()
@@ -325,7 +341,7 @@ def _commit(
         with pytest.raises(StorageError, match="was changed by another writer"):
             act()
         return committed, False
-    loaded = dict.fromkeys(keys, step)
+    loaded = {} if mode in {"checkpoint", "optimize"} else dict.fromkeys(keys, step)
     if mode == "append" and merged.keys() & loaded.keys():
         with pytest.raises(SqlError):
             act()
@@ -334,7 +350,8 @@ def _commit(
         writer.has_committed(state)
         return state, True
     act()
-    state = loaded if replaces else merged if mode == "checkpoint" else {**merged, **loaded}
+    state = loaded if mode == "replace" else {**merged, **loaded}
+    state = {key: value for key, value in state.items() if key not in gone}
     writer.has_committed(state)
     return state, True
 
