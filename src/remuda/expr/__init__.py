@@ -6,7 +6,7 @@ nor plans nor SQL text.
 """
 
 from remuda.expr.cast.cast import can_cast
-from remuda.expr.constant import FALSE, TRUE, Folding, evaluate_constant, fold
+from remuda.expr.constant import FALSE, TRUE, Folding, evaluate_constant, evaluate_row_count, fold
 from remuda.expr.evaluate.batch_evaluation import BatchExpression, compile_batch, compile_predicate
 from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.evaluate.failing import can_fail
@@ -61,6 +61,7 @@ __all__ = [
     "conjuncts",
     "disjuncts",
     "evaluate_constant",
+    "evaluate_row_count",
     "fold",
     "hints_of",
     "is_constant",

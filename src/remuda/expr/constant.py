@@ -23,6 +23,16 @@ def evaluate_constant(expression: Expression, parameters: tuple[Any, ...] = ()) 
     return compile_row(expression, {})((), parameters)
 
 
+def evaluate_row_count(expression: Expression, parameters: tuple[Any, ...] = ()) -> Any:
+    """Return how many rows a LIMIT asks for: its sum with an OFFSET may be more than a BIGINT holds."""
+    match expression:
+        case Call("+", (count, offset)):
+            parts = evaluate_row_count(count, parameters), evaluate_row_count(offset, parameters)
+            return None if None in parts else sum(parts)
+        case _:
+            return evaluate_constant(expression, parameters)
+
+
 def compile_constant(expression: Expression) -> Callable[[tuple[Any, ...]], Any]:
     """`evaluate_constant` for a given expression, as a function of the parameters' values."""
     if isinstance(expression, Parameter):

@@ -8,7 +8,7 @@ from remuda.errors import limit_error
 from remuda.exec.batch import slice_batch
 from remuda.exec.exchange.exchange import abandon_inputs
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
-from remuda.expr import Expression, evaluate_constant, parameters_of
+from remuda.expr import Expression, evaluate_row_count, parameters_of
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext
@@ -21,7 +21,7 @@ def row_number(expression: Expression | None, parameters: tuple[Any, ...], claus
     """Evaluate LIMIT or OFFSET; absent: all rows, none skipped."""
     if expression is None:
         return ALL_ROWS if clause == "LIMIT" else 0
-    value = evaluate_constant(expression, parameters)
+    value = evaluate_row_count(expression, parameters)
     if value is None or value < 0:
         span = next((node.span for node in parameters_of(expression).values()), None)
         raise limit_error(f"{clause} must not be {'NULL' if value is None else 'negative'}", span=span)

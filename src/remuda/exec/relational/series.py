@@ -19,7 +19,7 @@ from remuda.dataclass import dataclass
 from remuda.errors import option_error
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
-from remuda.expr import Literal, as_array, compile_batch, evaluate_constant
+from remuda.expr import Literal, as_array, compile_batch, evaluate_row_count
 from remuda.types import BIGINT
 from remuda.types.arrow_arrays import fixed_values
 from remuda.types.calendar import DAY, add_months_to_days
@@ -138,7 +138,7 @@ class SeriesExec(UnaryExec):
         self._context = context
         self._most = self._first = context.scan_batch_rows
         if self._node.first_rows is not None:
-            wanted = evaluate_constant(self._node.first_rows, context.parameters.values)
+            wanted = evaluate_row_count(self._node.first_rows, context.parameters.values)
             self._first = min(max(wanted, 1), self._most)
 
     def advance(self) -> IterationResult:

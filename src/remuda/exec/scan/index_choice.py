@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from remuda.exec.scan.concrete_bounds import index_lookups
-from remuda.expr import evaluate_constant
+from remuda.expr import evaluate_row_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ def _wanted_rows(scan: IndexScan, values: Values) -> int | None:
     """Return how many rows a LIMIT is expected to read; None where all are read."""
     if scan.first_rows is None:
         return scan.row_goal
-    wanted: int | None = evaluate_constant(scan.first_rows, values)
+    wanted: int | None = evaluate_row_count(scan.first_rows, values)
     return max(wanted or 1, 1)
 
 

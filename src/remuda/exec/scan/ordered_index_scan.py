@@ -24,7 +24,7 @@ from remuda.exec.scan.ordered_residual import OrderedResidual
 from remuda.exec.scan.scan_filter import residual_filter
 from remuda.exec.sort.merge import Stream, merge_pending
 from remuda.exec.sort.ordering import concatenate, sort_positions
-from remuda.expr import evaluate_constant
+from remuda.expr import evaluate_row_count
 from remuda.plan.physical import Direction
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OrderedIndexScanExec(IteratorExec):
         node, values = self._node, context.parameters.values
         partitions, snapshot = scan_partitions(node, context), context.snapshot(node.map.id)
         if node.first_rows is not None:
-            wanted = evaluate_constant(node.first_rows, values)
+            wanted = evaluate_row_count(node.first_rows, values)
             self._first_chunk = min(max(wanted, 1), LARGEST_CHUNK)
         reads_all = node.first_rows is None and node.row_goal is None
         self._first_fetched = LARGEST_CHUNK if reads_all else max(self._first_chunk, FIRST_CHUNK)
