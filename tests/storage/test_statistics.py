@@ -221,3 +221,28 @@ def test_values_that_lie_side_by_side_are_counted_as_any_others() -> None:
     for rows in (orders, np.random.default_rng(1).permutation(orders)):
         counted = count_values(pa.array(rows), BIGINT, 0, int(orders[-1]))
         assert 140_000 < domain_of(counted.distinct, counted.seen) < 200_000
+
+
+def test_columns_that_depend_on_each_other_are_told_from_frequent_values() -> None:
+    """Ten rows of a ticket have one buyer and one day; few payers pay for most of all items."""
+    random_numbers, rows = np.random.default_rng(5), 60_000
+    tickets = np.arange(rows) // 10
+    columns = {
+        "id": np.arange(rows),
+        "buyer": random_numbers.integers(0, 3_000, rows // 10)[tickets],
+        "day": random_numbers.integers(0, 500, rows // 10)[tickets],
+        "payer": np.minimum(random_numbers.zipf(1.2, rows), 10_000),
+        "item": random_numbers.integers(0, 300, rows),
+    }
+    definition = map_of([(name, BIGINT) for name in columns])
+    store = Store.open(None)
+    store.create_map(definition)
+    store.map(definition).load(pa.table(columns))
+    relations = store.map(definition).statistics().relations
+    for one, other in (("buyer", "day"), ("day", "buyer")):
+        found = relations.dependent((one,), (other,))
+        assert found == pytest.approx(rows / 10, rel=0.3)
+    for one, other in (("payer", "item"), ("item", "payer"), ("buyer", "item"), ("id", "day")):
+        assert relations.dependent((one,), (other,)) is None, (one, other)
+    assert relations.combinations(("payer", "item")) is not None, "values that are frequent are often together"
+    store.close()
