@@ -17,10 +17,13 @@ from remuda.exec.scan.partition_shares import own_partitions
 from remuda.exec.scan.scan_filter import whole_filter
 from remuda.exec.scan.zone_order import ZoneOrderedPieces
 from remuda.exec.scan.zone_ranges import SMALLEST_GAP
+from remuda.exec.sort.ordering import concatenate
 from remuda.storage.segment.segment_source import SegmentSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from remuda.exec.context import ExecContext
     from remuda.exec.expression_cache import ExpressionCache
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from remuda.expr import Column
     from remuda.plan.physical import DynamicPruning, MapScan, ScanNode
 
+JOINED_ROWS = 32_768
+"""Rows of ranges that are read as one batch, as those of a few partitions are."""
 KEPT_BYTES = 24 << 20
 """Above what a kernel needs for a batch; the C library's own highest limit is 32 MiB."""
 
@@ -61,7 +66,7 @@ def full_scan_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """Deliver the rows that pass, in batches; for the index scan that finds a full scan to be cheaper."""
-    for piece in scan_pieces(scan_ranges(node, rows, partitions, context), context):
+    for piece in scan_pieces(joined_ranges(scan_ranges(node, rows, partitions, context)), context):
         yield read_piece(piece, rows, context)
 
 
@@ -76,6 +81,49 @@ def scan_ranges(
             source.segment.expect(rows.names, ranges)
         pieces += [(source, start, stop) for start, stop in ranges]
     return pieces
+
+
+class _Ranges:
+    """Several ranges of rows of a segment, read one after the other like one."""
+
+    def __init__(self, source: SegmentSource, ranges: Sequence[tuple[int, int]]) -> None:
+        self._source = source
+        self._ranges = ranges
+        self.rows = sum(stop - start for start, stop in ranges)
+
+    def read(self, columns: Sequence[str], start: int, stop: int) -> pa.RecordBatch:
+        batches: list[pa.RecordBatch] = []
+        for first, end in self._ranges:
+            rows = end - first
+            if start < rows and stop > 0:
+                batches.append(self._source.read(columns, first + max(start, 0), first + min(stop, rows)))
+            start, stop = start - rows, stop - rows
+        return concatenate(batches)
+
+
+def joined_ranges(pieces: Sequence[Piece]) -> list[Piece]:
+    """Put short ranges of a segment together: a batch of its own for each partition costs more than its rows."""
+    found: list[Piece] = []
+    short: list[tuple[SegmentSource, int, int]] = []
+    for source, start, stop in pieces:
+        is_short = isinstance(source, SegmentSource) and stop - start < JOINED_ROWS
+        held = sum(end - first for _, first, end in short)
+        if short and (not is_short or source is not short[0][0] or held >= JOINED_ROWS):
+            found.append(_joined(short))
+            short = []
+        if is_short:
+            assert isinstance(source, SegmentSource)
+            short.append((source, start, stop))
+        else:
+            found.append((source, start, stop))
+    return [*found, _joined(short)] if short else found
+
+
+def _joined(short: Sequence[tuple[SegmentSource, int, int]]) -> Piece:
+    if len(short) == 1:
+        return short[0]
+    ranges = _Ranges(short[0][0], [(start, stop) for _, start, stop in short])
+    return ranges, 0, ranges.rows
 
 
 def scan_pieces(pieces: Iterable[Piece], context: ExecContext) -> Iterator[Piece]:
@@ -174,7 +222,7 @@ class MapScanExec(IteratorExec, ForkableExec):
         """What it reads, in the order in which it is read."""
         self._narrow_by_keys()
         ordered = self._zone_order
-        pieces = self._ranges if ordered is None else ordered.pieces(self._context.scan_batch_rows)
+        pieces = joined_ranges(self._ranges) if ordered is None else ordered.pieces(self._context.scan_batch_rows)
         return scan_pieces(pieces, self._context)
 
     def _narrow_by_keys(self) -> None:
