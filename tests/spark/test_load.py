@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 
 import remuda
 import remuda.spark
 from benchmarks.scale import bytes_to_the_driver
-from remuda.errors import ErrorCode, SqlError
+from remuda.errors import ErrorCode, OutcomeUnknownError, SqlError
+from remuda.spark.load.change_job import _last_start
 from remuda.spark.load.load_job import load_dataframe
 from remuda.spark.load.partition_job import batch_rows
 from remuda.storage import Lookup, Range, Store
+from remuda.storage.folder import manifest
 from tests.spark.maps import orders
 
 if TYPE_CHECKING:
@@ -132,6 +136,24 @@ def test_partitions_are_those_that_spark_computes(spark: SparkSession, empty: Ma
     spans.sort()
     assert len(spans) == 2
     assert spans[0][1] < spans[1][0]
+
+
+def test_files_stay_where_it_is_unknown_whether_a_manifest_names_them(
+    spark: SparkSession, store: Store, empty: MapStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(manifest, "sync_folder", failing)
+    with pytest.raises(OutcomeUnknownError):
+        load_dataframe(empty, dataframe(spark), "append")
+    assert {name.rpartition(".")[2] for name in files_of(store, empty.definition)} >= {"arrow", "keys", "index"}
+
+
+def test_each_task_has_whole_groups(spark: SparkSession) -> None:
+    starts = [0, 3, 10, 11, 50]
+    found = spark.range(100).select("id", _last_start(functions.col("id"), starts, 0, len(starts)).alias("task"))
+    assert {row.id: row.task for row in found.collect()} == {id_: bisect_right(starts, id_) - 1 for id_ in range(100)}
 
 
 def test_indexes_are_written_by_the_tasks_and_answer(spark: SparkSession, store: Store, empty: MapStore) -> None:

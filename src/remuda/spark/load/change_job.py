@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pickle
 import time
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
-from remuda.errors import RemudaError
+from remuda.errors import OutcomeUnknownError, RemudaError
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_task import ChangeWork, write_changes
@@ -60,6 +59,7 @@ def load_changed_frame(
     make_importable(session.sparkContext)
     load_id = f"load{new_id()}"
     between = own_folder(store_of(folder), load_id)
+    infos: list[SegmentInfo] = []
     committed: list[SegmentInfo] = []
     try:
         between.mkdir(parents=True)
@@ -74,6 +74,9 @@ def load_changed_frame(
         committed = infos
         log_load(definition, infos, time.monotonic() - began)
         return counts
+    except OutcomeUnknownError:
+        committed = infos  # A crash may leave the manifest that names them.
+        raise
     finally:
         remove_while_written(between)
         remove_uncommitted(folder, load_id, [info.id for info in committed])
@@ -153,10 +156,21 @@ def by_partition(
     starts = task_starts(definition.partitions, tasks, cuts)
     partition = f.pmod(f.xxhash64(*columns), f.lit(definition.partitions))
     if cuts:
-        number = reduce(add, [(partition >= start).cast("int") for start in starts[1:]], f.lit(0))
+        number = _last_start(partition, starts, 0, len(starts))
     else:
         number = f.floor(partition * len(starts) / definition.partitions).cast("int")
     return dataframe.repartitionById(len(starts), number)
+
+
+def _last_start(partition: Column, starts: Sequence[int], low: int, high: int) -> Column:
+    """Return which of some ascending numbers is the last that is not above a partition, by halving."""
+    from pyspark.sql import functions as f
+
+    if high - low == 1:
+        return f.lit(low)
+    middle = (low + high) // 2
+    below, above = _last_start(partition, starts, low, middle), _last_start(partition, starts, middle, high)
+    return f.when(partition < starts[middle], below).otherwise(above)
 
 
 def task_starts(partitions: int, tasks: int, cuts: Sequence[int]) -> list[int]:

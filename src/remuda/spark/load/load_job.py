@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.catalog import new_id
-from remuda.errors import StorageError, state_error
+from remuda.errors import OutcomeUnknownError, StorageError, state_error
 from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
@@ -125,6 +125,7 @@ def load_dataframe(
     refuse_unseen(store_map, dataframe)
     load_id = f"load{new_id()}"
     between = own_folder(store_of(folder), load_id)
+    infos: list[SegmentInfo] = []
     committed: list[SegmentInfo] = []
     try:
         between.mkdir(parents=True)
@@ -146,6 +147,9 @@ def load_dataframe(
         committed = infos
         log_load(definition, infos, time.monotonic() - began)
         return loaded
+    except OutcomeUnknownError:
+        committed = infos  # A crash may leave the manifest that names them.
+        raise
     finally:
         remove_while_written(between)
         # Also after success: a task that Spark started twice has left a second set of files.

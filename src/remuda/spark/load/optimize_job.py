@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
 from remuda.dataclass import dataclass
+from remuda.errors import OutcomeUnknownError
 from remuda.spark.driver.tasks import refuse_stopped, run_tasks
 from remuda.spark.load.load_job import map_folder
 from remuda.spark.load.segment_task import segment_infos
@@ -64,21 +65,28 @@ def optimize_in_tasks(target: MapStore, session: SparkSession) -> None:
         return
     job_id = f"load{new_id()}"
     place = GroupTarget(str(folder), job_id, target.definition)
+    last: list[SegmentInfo] = []
+    committed: list[SegmentInfo] = []
 
     def write(needed: Sequence[GroupRows]) -> list[StoredSegment]:
+        nonlocal last
         directory, definition = target.state.directory, target.definition
         size = sum(live_bytes(each) for rows in needed for each in rows.stored)
         if len(needed) < 2 or size < LEAST_BYTES:
             return [made for rows in needed for made in directory.add_all(build_group(directory, definition, rows))]
         works = {number: _work(rows) for number, rows in enumerate(needed)}
-        infos = segment_infos(run_tasks(session, write_group, works, shared=(place,)))
-        return [directory.take_over(definition, info) for info in infos]
+        last = segment_infos(run_tasks(session, write_group, works, shared=(place,)))
+        return [directory.take_over(definition, info) for info in last]
 
     try:
         target.optimize(write)
+        committed = last
+    except OutcomeUnknownError:
+        committed = last  # A crash may leave the manifest that names them.
+        raise
     finally:
         # What a task that Spark started twice has left, and all of a job that failed.
-        remove_uncommitted(folder, job_id, [each.segment.id for each in target.stored])
+        remove_uncommitted(folder, job_id, [info.id for info in committed])
 
 
 def _work(rows: GroupRows) -> GroupWork:
