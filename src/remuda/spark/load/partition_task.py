@@ -220,7 +220,7 @@ def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> W
         byte_range = file.append(ordered)
         offsets = file.append_raw(np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32))
     run = RunFile(str(file.path), byte_range, ordered.num_rows, offsets)
-    return WrittenRows(run, in_buckets(counts).astype(np.uint32), in_buckets(sizes))
+    return WrittenRows(run, in_buckets(counts).astype(np.uint32), in_buckets(sizes).astype(np.float32))
 
 
 def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

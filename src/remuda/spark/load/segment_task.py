@@ -108,7 +108,7 @@ def cut_parts(
     if not written:
         return []
     counts = np.vstack([each.counts for each in written]).sum(axis=0, dtype=np.int64)
-    sizes = np.vstack([each.sizes for each in written]).sum(axis=0, dtype=np.int64)
+    sizes = np.vstack([each.sizes for each in written]).sum(axis=0, dtype=np.float64)
     rows, size = int(counts.sum()), int(sizes.sum())
     parts = part_count(rows, size, slots)
     weights = sizes if size * TASK_ROWS > rows * TASK_BYTES else counts

@@ -108,7 +108,7 @@ class Target:
                 self.cuts,
                 is_upsert=self.mode == "upsert",
                 order_by=self.order_by,
-                held_bytes=TASK_BYTES,
+                budget=TASK_BYTES,
             )
             infos.extend(self.inbox.save(delivery_id, load.segments(self._columns_of(batches))))
         return WrittenSegments(delivery_id, tuple(infos))

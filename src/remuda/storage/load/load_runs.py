@@ -67,11 +67,12 @@ class GatheredLoad:
         *,
         is_upsert: bool,
         order_by: str | None,
-        held_bytes: int | None = None,
+        budget: int | None = None,
     ) -> None:
-        """Begin a load; `held_bytes` of tables are held, and as many are in a segment that is made of runs."""
-        self._held_bytes = HELD_BYTES if held_bytes is None else held_bytes
-        self._range_bytes = RANGE_BYTES if held_bytes is None else held_bytes
+        """Begin a load. With a budget half of it is held in tables, and a segment that is made of runs has as much as
+        the budget, since the rows of runs are in a file."""
+        self._held_bytes = HELD_BYTES if budget is None else budget // 2
+        self._range_bytes = RANGE_BYTES if budget is None else budget
         self._definition = definition
         self._folder = folder
         self._cuts = cuts
