@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -160,6 +161,24 @@ def test_a_folder_that_cannot_be_pinned_is_read_as_it_is(tmp_path: Path, monkeyp
     assert reader.pin is None
     assert contents(only_map(reader).snapshot()) == statement_rows(1)
     assert list((tmp_path / "pins").iterdir()) == []
+    store.close()
+
+
+@pytest.mark.parametrize(("call", "number"), [("link", errno.ENOSPC), ("link", errno.EIO), ("rename", errno.ENOSPC)])
+def test_a_task_whose_pin_fails_for_now_reads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    """It read the version that was planned, and a task for which there was room again a newer one: two in one query."""
+    store = filled(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, fail)
+        with pytest.raises(StorageError, match=f"{os.strerror(number)}|no lease could be written"):
+            read(tmp_path, ONE)
+    assert read(tmp_path, ONE).pin is not None
     store.close()
 
 

@@ -11,7 +11,7 @@ from remuda.storage.commit.commit_retry import FileGoneError, RootTakenError
 from remuda.storage.commit.recovery import recover
 from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
-from remuda.storage.folder.reader_lease import ReaderLease, leave_lease, take_lease
+from remuda.storage.folder.reader_lease import ReaderLease, can_lease, leave_lease, take_lease
 from remuda.storage.state.pending_writes import WriteConflictError
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ class StoreLoader:
         remote_pin = None if folder.remote is None else self._fetch(folder.remote)
         lease = take_lease(folder.path) if folder.path.exists() else None
         try:
-            pin = None
-            if self.execution is not None and lease is not None and folder.remote is None:
-                pin = pin_execution(folder.path, self.execution)
+            pin = None if folder.remote is not None else self._pin(lease)
             self._load(lease, pin, missing_is_damage=is_last)
         except BaseException:
             # A caller that keeps the error keeps this frame: without this the writer would keep files for no reader.
@@ -130,6 +128,19 @@ class StoreLoader:
         if lease is not None and pin is not None:
             lease.release()  # the pin keeps the files from now on
         self._lease, self.pin = lease, remote_pin if pin is None else pin
+
+    def _pin(self, lease: ReaderLease | None) -> ExecutionPin | None:
+        """Return the pin of the execution, if there is one that this process belongs to, and the folder can be written.
+
+        Without a lease there is no pin, and this task would read another state than those that have one.
+        """
+        if self.execution is None:
+            return None
+        if lease is not None:
+            return pin_execution(self._folder.path, self.execution)
+        if can_lease(self._folder.path):
+            raise StorageError("the version of a query cannot be pinned: no lease could be written", self._folder.path)
+        return None
 
     def _fetch(self, remote: RemoteFolder) -> RemotePin | None:
         """Bring the mirror to the root that the execution has pinned, else to the newest one."""

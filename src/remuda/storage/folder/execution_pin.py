@@ -24,6 +24,7 @@ import re
 import time
 import weakref
 from contextlib import suppress
+from errno import EACCES, EEXIST, ENOSYS, ENOTEMPTY, ENOTSUP, EOPNOTSUPP, EPERM, EROFS
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,8 @@ ENDED_SECONDS = 7 * 24 * 3600.0
 """How long it is remembered that a pin has ended: longer than an execution waits for its next task."""
 _OVERTAKEN_TRIES = 100
 """How often a manifest is linked that the writer has replaced before the log was read."""
+_NEVER_WRITABLE = frozenset({EACCES, EPERM, EROFS, ENOSYS, ENOTSUP, EOPNOTSUPP})
+"""What every task meets in a folder that may not be written, or on a file system without hard links."""
 _STATE = "state"
 _ENDED, _FRESH = ".ended", ".fresh"
 _PIN = re.compile(r"[0-9a-f]{32}")
@@ -85,7 +88,7 @@ class ExecutionPin:
 
 
 def pin_execution(store: Path, name: str) -> ExecutionPin | None:
-    """Return the pin of an execution, made now if this is its first task; None where the folder cannot be written.
+    """Return the pin of an execution, made now if this is its first task; None where no task can write the folder.
 
     The caller holds a lease on everything, so that the state which is pinned cannot go before its pin is there.
     """
@@ -95,9 +98,10 @@ def pin_execution(store: Path, name: str) -> ExecutionPin | None:
         if found is None:
             _publish(store, name)
             found = _find(store, name)
-    except FileNotFoundError:
-        raise
-    except OSError:
+    except OSError as error:
+        # An error that the next task may not meet: it would read another state than this one.
+        if error.errno not in _NEVER_WRITABLE:
+            raise
         return None
     return found
 
@@ -151,8 +155,11 @@ def _publish(store: Path, name: str) -> None:
         manifest, last = _link_state(store, fresh / MANIFEST)
         with create_file(fresh / _STATE, levels=LEVELS) as file:
             file.write(f"{manifest.version} {last}".encode())
-        with suppress(OSError):  # another task was faster: a folder that has files is not replaced
+        try:
             fresh.rename(fresh.with_name(name))
+        except OSError as error:  # another task was faster: a folder that has files is not replaced
+            if error.errno not in (ENOTEMPTY, EEXIST):
+                raise
     finally:
         rmtree(fresh, ignore_errors=True)
 

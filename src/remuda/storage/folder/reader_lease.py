@@ -87,6 +87,12 @@ def take_lease(store: Path) -> ReaderLease | None:
     return None
 
 
+def can_lease(store: Path) -> bool:
+    """Tell whether this process may write leases, though one could not be written now: the disk may be full."""
+    folder = store / FOLDER
+    return os.access(folder if folder.exists() else store, os.W_OK)
+
+
 def leave_lease(store: Path, version: int, seconds: float) -> None:
     """Leave a lease for processes that do not live yet, and cannot say when they will have begun: it ends by the clock.
 

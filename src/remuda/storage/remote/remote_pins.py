@@ -63,7 +63,7 @@ class RemotePins:
         return RemotePin(name, int(raw))
 
     def _create(self, name: str) -> RemotePin | None:
-        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError
 
         newest = self._roots.newest()
         if newest is None:
@@ -73,7 +73,7 @@ class RemotePins:
             store.put(f"{FOLDER}/{name}", str(newest).encode(), mode="create", use_multipart=False)
         except AlreadyExistsError:  # another task was faster, or the answer to the first try of this put was lost
             return self._find(name)
-        except (PermissionDeniedError, UnauthenticatedError):
+        except PermissionDeniedError:
             return None
         except (BaseError, OSError) as error:
             reason = str(error).splitlines()[0]
