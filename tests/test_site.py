@@ -52,7 +52,7 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
 
 
 HIDDEN = {
-    *("of_execution", "of_update", "leave", "end", "gather"),
+    *("of_execution", "of_update", "of_statement", "leave", "end", "gather"),
     *("execute", "plan", "planner", "open_result", "refuse_closed"),
 }
 """Methods that the rest of the package calls."""

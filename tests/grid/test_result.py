@@ -150,6 +150,25 @@ def test_a_statement_without_rows_can_be_read_for_ever(grid: Any) -> None:
     assert repr(result) == "<Result: 0 rows changed>"
 
 
+def test_a_statement_without_rows_says_what_it_did(grid: Any, tmp_path: Path) -> None:
+    path = tmp_path / "made.parquet"
+    outcomes = {
+        "CREATE TABLE made (PRIMARY KEY (n)) AS SELECT n FROM range(3) AS r (n)": "3 rows written",
+        f"COPY made TO '{path}'": "3 rows copied",
+        f"COPY made FROM '{path}' (MODE replace)": "3 rows copied",
+        "DELETE FROM made WHERE n = 0": "1 row changed",
+        "TRUNCATE made": "2 rows changed",
+        "CREATE INDEX made_n ON made (n)": "done",
+        "SET engine = local": "done",
+        "DROP TABLE made": "done",
+    }
+    for text, outcome in outcomes.items():
+        result = grid.sql(text)
+        assert (result.outcome, repr(result)) == (outcome, f"<Result: {outcome}>"), text
+        assert max(result.update_count, 0) == int("".join(filter(str.isdigit, outcome)) or 0)
+    assert grid.sql("SELECT 1").outcome == ""
+
+
 @pytest.mark.parametrize("read", [0, 1, 5, CURSOR_BUFFER_SIZE - 1, CURSOR_BUFFER_SIZE])
 @pytest.mark.parametrize("take_rest", TAKES_ALL)
 def test_looking_at_a_result_takes_no_row_away(grid: Any, way: tuple[str, int], read: int, take_rest: str) -> None:

@@ -15,6 +15,7 @@ from remuda.grid.results.extras import require_extra
 from remuda.grid.results.json_text import json_object
 from remuda.grid.results.preview import PREVIEW_ROWS, html_of, preview, summary, text_of
 from remuda.grid.rows import RowShape, refuse_duplicates
+from remuda.presentation.text_table import counted
 from remuda.storage import ColumnRows
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Result:
 
     update_count: int = NO_UPDATE
     """How many rows the statement changed; -1 for a query."""
+    _did: str | None = "changed"
+    """What the statement did to so many rows; None where it did something else."""
 
     # Defaults of the class: a result of one row is made in less time than its attributes would take to be set.
     _reader: BatchReader | None = None
@@ -99,6 +102,28 @@ class Result:
         result = cls(NO_COLUMNS, ())
         result.update_count = count
         return result
+
+    @classmethod
+    def of_statement(cls, count: int | None, did: str) -> Result:
+        """Return the result of a statement that is no query: what it did to how many rows, or to none in particular."""
+        result = cls.of_update(count or 0)
+        result._did = None if count is None else did
+        return result
+
+    @property
+    def outcome(self) -> str:
+        """What a statement without rows did, in words; nothing of a query.
+
+        >>> import remuda
+        >>> grid = remuda.open()
+        >>> grid.sql("CREATE TABLE t (PRIMARY KEY (n)) AS SELECT n FROM range(2) AS r(n)").outcome
+        '2 rows written'
+        >>> grid.sql("DELETE FROM t WHERE n = 1").outcome, grid.sql("DROP TABLE t").outcome
+        ('1 row changed', 'done')
+        """
+        if self.columns:
+            return ""
+        return "done" if self._did is None else f"{counted(max(self.update_count, 0), 'row')} {self._did}"
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:

@@ -102,7 +102,7 @@ class Shell:
                 self.screen.stream(_streamed(result, form, progress))
             rows = [] if streams else self._fetch(result, progress)
         if not result.columns:
-            self._say_outcome(statement, result.update_count)
+            self._say_outcome(result.outcome)
         elif is_plan and form not in {"csv", "json"}:
             self._answer("\n".join(printable(str(row[0])) for row in rows))
         elif not streams:
@@ -136,9 +136,9 @@ class Shell:
     def _answer(self, text: str) -> None:
         self.screen.answer(text, pager=self.options.pager)
 
-    def _say_outcome(self, statement: str, count: int) -> None:
+    def _say_outcome(self, outcome: str) -> None:
         if self.screen.interactive or self.options.format == "table":
-            self.screen.say(outcome(statement, count))
+            self.screen.say(outcome)
 
 
 def _streamed(result: Result, form: str, progress: Progress) -> Iterator[str]:
@@ -159,24 +159,6 @@ def _streamed(result: Result, form: str, progress: Progress) -> Iterator[str]:
         yield f"{line}," if line else "["
         line = f"  {each}"
     yield from (line, "]") if line else ("[]",)
-
-
-def outcome(statement: str, count: int) -> str:
-    """
-    >>> outcome("DELETE FROM t", 0), outcome("COPY t TO 'x.csv'", 2), outcome("CREATE TABLE t AS SELECT 1", 1)
-    ('0 rows changed', '2 rows copied', '1 row written')
-    >>> outcome("CREATE INDEX i ON t (a)", 0)
-    'done'
-    """
-    match first_word(statement):
-        case "INSERT" | "SINK" | "UPDATE" | "DELETE" | "TRUNCATE" | "WITH":
-            return counted(count, "row") + " changed"
-        case "COPY":
-            return counted(count, "row") + " copied"
-        case "CREATE" if count:
-            return counted(count, "row") + " written"
-        case _:
-            return "done"
 
 
 def _placed(error: RemudaError, piece: Piece, source: Source) -> str:

@@ -53,7 +53,7 @@ def preview(result: Result, size: int = PREVIEW_ROWS) -> Preview:
 def summary(result: Result) -> str:
     """Describe a result in one line: what it changed, or its columns and why it shows no rows."""
     if not result.columns:
-        return f"<Result: {counted(max(result.update_count, 0), 'row')} changed>"
+        return f"<Result: {result.outcome}>"
     columns = ", ".join(f"{column.name} {column.type}" for column in result.columns)
     return f"<Result: {columns}; {'was read already' if result.was_read else 'closed'}>"
 

@@ -48,7 +48,7 @@ def analyze(call: Call, statement: sql.Analyze) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that gives a result, or the number of rows it has changed, and what it needs around it."""
+    """A function that gives a result, the number of rows that it has changed or None, and what it needs around it."""
 
     run: Callable[[Call, Any], Result | int | None]
     takes_values: bool = False
@@ -56,19 +56,21 @@ class Handler:
     """Whether it calls `begin_commit` of its token: then it can be left at its deadline, and is done or not at all."""
     changes_catalog: bool = False
     """Whether plans are to be compared with the catalog at once."""
+    did: str = "changed"
+    """What it did to so many rows."""
 
 
 HANDLERS: dict[type, Handler] = {
     sql.CreateMap: Handler(ddl.create_map, changes_catalog=True),
-    sql.CreateMapAs: Handler(create_map_as, takes_values=True, guards_commit=True, changes_catalog=True),
+    sql.CreateMapAs: Handler(create_map_as, takes_values=True, guards_commit=True, changes_catalog=True, did="written"),
     sql.DropMap: Handler(ddl.drop_map, changes_catalog=True),
     sql.CreateIndex: Handler(ddl.create_index, guards_commit=True, changes_catalog=True),
     sql.DropIndex: Handler(ddl.drop_index, changes_catalog=True),
     sql.CreateView: Handler(ddl.create_view, changes_catalog=True),
     sql.DropView: Handler(ddl.drop_view, changes_catalog=True),
     sql.Truncate: Handler(ddl.truncate),
-    sql.CopyFrom: Handler(copy_from, guards_commit=True),
-    sql.CopyTo: Handler(copy_to, takes_values=True, guards_commit=True),
+    sql.CopyFrom: Handler(copy_from, guards_commit=True, did="copied"),
+    sql.CopyTo: Handler(copy_to, takes_values=True, guards_commit=True, did="copied"),
     sql.Analyze: Handler(analyze),
     sql.Check: Handler(check),
     sql.Checkpoint: Handler(checkpoint),
@@ -91,4 +93,4 @@ def run_statement(call: Call, statement: sql.Statement) -> Result:
     answer = engine.run_writing(call.token, run, call.text) if handler.guards_commit else run()
     if handler.changes_catalog:
         engine.plans.changed()
-    return answer if isinstance(answer, Result) else Result.of_update(answer or 0)
+    return answer if isinstance(answer, Result) else Result.of_statement(answer, handler.did)
