@@ -172,13 +172,13 @@ class History:
             self.store.drop_index(self.orders.definition, indexes[-1])
 
 
-@pytest.mark.parametrize("group_bytes", [300, 512 << 20], ids=["many groups", "one group"])
 @pytest.mark.parametrize("durability", Durability)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 80))])
 def test_changes_of_which_some_cannot_commit(
-    tmp_path: Path, durability: Durability, group_bytes: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, durability: Durability, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_cut, "GROUP_BYTES", group_bytes)
+    if seed % 3:
+        monkeypatch.setattr(segment_cut, "GROUP_BYTES", 300)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
     monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 3600 if seed % 2 else 0)
     history = History(tmp_path / "store", durability, seed)
@@ -186,13 +186,14 @@ def test_changes_of_which_some_cannot_commit(
         history.step()
         if number % 2:
             history.check_killed(tmp_path / "killed")
-        if number % 10 == 9:
+        if number % 10 == 4:
             history.reopen()
-    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 0)
+    if seed % 2:  # The versions go with the next opening.
+        monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 0)
+        history.reopen()
     history.store.checkpoint()
     history.store.vacuum()
     history.wait_for_removals()
     left = {path.name.partition(".")[0] for path in (tmp_path / "store").glob("maps/*/*")}
-    if history.durability is not Durability.NONE:
-        assert left == names_in_force(history.store)
+    assert left == names_in_force(history.store)
     history.store.close()
