@@ -95,6 +95,16 @@ def test_a_sink_and_an_update_replace_rows(grid: Grid) -> None:
     assert found == [(False, 50_000, sum(i % 3 + 1 for i in range(50_000))), (True, 100_000, 800_000)]
 
 
+def test_the_order_of_a_query_tells_which_row_of_a_key_is_written(grid: Grid) -> None:
+    """Tasks sort their own rows, and those of one key come from many."""
+    text = "SINK INTO t SELECT id % 1000, id, text FROM numbers ORDER BY id * 7919 % 200000"
+    assert "segments by tasks" in str(grid.sql(f"EXPLAIN {text}").fetchall())
+    assert grid.sql(text).update_count == 1000
+    grid.sql("SET engine = local")
+    last = {i % 1000: i for i in sorted(range(ROWS), key=lambda i: i * 7919 % 200_000)}
+    assert dict(grid.sql("SELECT id, third FROM t").fetchall()) == last
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
