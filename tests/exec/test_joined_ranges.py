@@ -65,3 +65,11 @@ def test_a_pruned_scan_reads_few_batches(grid: Any) -> None:
     # One from the segment for each member, and perhaps one from the memtable.
     assert actual["batches"] <= 2 * actual["members"]
     assert grid.sql(TEXT + " LIMIT 3", 1_000, 1_099).fetchall()
+
+
+def test_wide_rows_are_not_put_together_beyond_some_bytes(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = _scan(grid, 1_000, 1_099)["actual"]["batches"]
+    monkeypatch.setattr(map_scan, "JOINED_BYTES", 10_000)
+    many = _scan(grid, 1_000, 1_099)["actual"]["batches"]
+    monkeypatch.setattr(map_scan, "JOINED_BYTES", 0)
+    assert few < many < _scan(grid, 1_000, 1_099)["actual"]["batches"]

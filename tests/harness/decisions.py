@@ -113,6 +113,7 @@ DECISIONS = (
     Decision("exec.batch_size", "BATCH_BYTES", (1, 64)),
     Decision("runtime.local", "MOST_BYTES", (2,)),
     Decision("exec.scan.map_scan", "JOINED_ROWS", (0, 5, NEVER)),
+    Decision("exec.scan.map_scan", "JOINED_BYTES", (0, 200)),
     Decision("exec.scan.zone_ranges", "SMALLEST_GAP", (1, 20)),
     Decision("storage.segment.zone_map", "ZONE_ROWS", (1, 4, 16)),
     Decision("optimizer.cost", "ZONES_FOR_EACH", (0,)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from remuda.exec.batch import RowBatch, empty_batch
+from remuda.exec.memory import bytes_of
 from remuda.exec.operator import Exec, ForkableExec, IterationResult
 from remuda.exec.scan.concrete_bounds import intersect, pruned_partitions
 from remuda.exec.scan.dynamic_lookup import looked_up_pieces
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 JOINED_ROWS = 32_768
 """Rows of ranges that are read as one batch, as those of a few partitions are."""
+JOINED_BYTES = 4 << 20
+"""What they take, at most, by the rows of the first range."""
 KEPT_BYTES = 24 << 20
 """Above what a kernel needs for a batch; the C library's own highest limit is 32 MiB."""
 
@@ -66,7 +69,7 @@ def full_scan_batches(
     node: ScanNode, rows: ScanFilter, partitions: np.ndarray | None, context: ExecContext
 ) -> Iterator[RowBatch]:
     """Deliver the rows that pass, in batches; for the index scan that finds a full scan to be cheaper."""
-    for piece in scan_pieces(joined_ranges(scan_ranges(node, rows, partitions, context)), context):
+    for piece in scan_pieces(joined_ranges(scan_ranges(node, rows, partitions, context), rows.names), context):
         yield read_piece(piece, rows, context)
 
 
@@ -101,22 +104,35 @@ class _Ranges:
         return concatenate(batches)
 
 
-def joined_ranges(pieces: Sequence[Piece]) -> list[Piece]:
-    """Put short ranges of a segment together: a batch of its own for each partition costs more than its rows."""
+def joined_ranges(pieces: Sequence[Piece], columns: Sequence[str]) -> list[Piece]:
+    """Put short ranges of a segment together: a batch of its own for each partition costs more than its rows.
+
+    Their rows are copied, so that there are only so many of them as make a few MiB.
+    """
     found: list[Piece] = []
     short: list[tuple[SegmentSource, int, int]] = []
+    held = most = 0
     for source, start, stop in pieces:
         is_short = isinstance(source, SegmentSource) and stop - start < JOINED_ROWS
-        held = sum(end - first for _, first, end in short)
-        if short and (not is_short or source is not short[0][0] or held >= JOINED_ROWS):
+        if short and (not is_short or source is not short[0][0] or held + stop - start > most):
             found.append(_joined(short))
-            short = []
+            short, held = [], 0
         if is_short:
             assert isinstance(source, SegmentSource)
+            if not short:
+                most = _joined_rows(source, columns, start, stop)
             short.append((source, start, stop))
+            held += stop - start
         else:
             found.append((source, start, stop))
     return [*found, _joined(short)] if short else found
+
+
+def _joined_rows(source: SegmentSource, columns: Sequence[str], start: int, stop: int) -> int:
+    """Return how many rows as wide as those of a range are read together."""
+    first = source.read(columns, start, stop)
+    width = bytes_of(first) / max(1, first.num_rows)
+    return min(JOINED_ROWS, int(JOINED_BYTES / max(1.0, width)))
 
 
 def _joined(short: Sequence[tuple[SegmentSource, int, int]]) -> Piece:
@@ -222,7 +238,11 @@ class MapScanExec(IteratorExec, ForkableExec):
         """What it reads, in the order in which it is read."""
         self._narrow_by_keys()
         ordered = self._zone_order
-        pieces = joined_ranges(self._ranges) if ordered is None else ordered.pieces(self._context.scan_batch_rows)
+        pieces = (
+            joined_ranges(self._ranges, self._rows.names)
+            if ordered is None
+            else ordered.pieces(self._context.scan_batch_rows)
+        )
         return scan_pieces(pieces, self._context)
 
     def _narrow_by_keys(self) -> None:
