@@ -114,13 +114,14 @@ def joined_ranges(pieces: Sequence[Piece], columns: Sequence[str]) -> list[Piece
     held = most = 0
     for source, start, stop in pieces:
         is_short = isinstance(source, SegmentSource) and stop - start < JOINED_ROWS
-        if short and (not is_short or source is not short[0][0] or held + stop - start > most):
+        goes_on = bool(short) and is_short and source is short[0][0]
+        if goes_on and len(short) == 1:
+            most = _joined_rows(short[0], columns)
+        if short and not (goes_on and held + stop - start <= most):
             found.append(_joined(short))
             short, held = [], 0
         if is_short:
             assert isinstance(source, SegmentSource)
-            if not short:
-                most = _joined_rows(source, columns, start, stop)
             short.append((source, start, stop))
             held += stop - start
         else:
@@ -128,10 +129,11 @@ def joined_ranges(pieces: Sequence[Piece], columns: Sequence[str]) -> list[Piece
     return [*found, _joined(short)] if short else found
 
 
-def _joined_rows(source: SegmentSource, columns: Sequence[str], start: int, stop: int) -> int:
+def _joined_rows(first: tuple[SegmentSource, int, int], columns: Sequence[str]) -> int:
     """Return how many rows as wide as those of a range are read together."""
-    first = source.read(columns, start, stop)
-    width = bytes_of(first) / max(1, first.num_rows)
+    source, start, stop = first
+    batch = source.read(columns, start, stop)
+    width = bytes_of(batch) / max(1, batch.num_rows)
     return min(JOINED_ROWS, int(JOINED_BYTES / max(1.0, width)))
 
 
