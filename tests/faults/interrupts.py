@@ -17,7 +17,7 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from remuda.errors import RemudaError
 from tests.faults.driver import difference
@@ -26,6 +26,8 @@ from tests.faults.series import CLOSE, SERIES, State, Statement, effects, open_s
 if TYPE_CHECKING:
     from types import FrameType
 
+MANIFEST_CALLS = 30
+"""Calls from the writing of a manifest to the removal of what it does not name."""
 _WATCHED = str(Path("remuda", "storage"))
 
 
@@ -33,20 +35,23 @@ class Interrupts:
     """Counts the calls of the system, of Arrow and numpy by the storage in this thread, and raises `KeyboardInterrupt`
     behind one of them: that is where a thread spends its time, and where Python looks for signals."""
 
-    def __init__(self, call: int = 0) -> None:
+    def __init__(self, call: int = 0, *, in_commit: bool = False) -> None:
         self.count = 0
         self.place = ""
         self._call = call
+        self._counts = not in_commit
+        """With `in_commit` calls count from the first one that writes a manifest."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         sys.setprofile(self._see)
-        return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
     def _see(self, frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_return" and _WATCHED in frame.f_code.co_filename and _is_long(function):
+        if event == "call" and frame.f_code.co_name == "write_manifest":
+            self._counts = True
+        if event == "c_return" and self._counts and _WATCHED in frame.f_code.co_filename and _is_long(function):
             self.count += 1
             if self.count == self._call:
                 sys.setprofile(None)
@@ -69,19 +74,18 @@ class Run:
         self.state = State()
         self.problems: list[str] = []
 
-    def statement(self, statement: Statement, call: int = 0) -> Interrupts:
-        """Run a statement, interrupted at this call, and again if it had no effect. Return what was seen."""
+    def statement(self, statement: Statement, interrupts: Interrupts) -> None:
+        """Run a statement, interrupted, and again if it had no effect."""
         after = effects({self.state}, statement)
-        seen = self._statement(statement, call)
+        self._statement(statement, interrupts)
         if self.state not in after and not self.problems:
-            self._statement(statement, 0)
-        return seen
+            self._statement(statement, Interrupts())
 
-    def _statement(self, statement: Statement, call: int) -> Interrupts:
+    def _statement(self, statement: Statement, interrupts: Interrupts) -> None:
         if self.grid is None:
             self.grid = open_store(str(self.folder), self.durability)
         possible = {self.state}
-        with Interrupts(call) as interrupts:
+        with interrupts:
             try:
                 statement.run(self.grid)
                 possible = effects(possible, statement)
@@ -99,7 +103,6 @@ class Run:
                 self.state = state_of(self.grid)
         else:
             self._go_on(possible)
-        return interrupts
 
     def _go_on(self, possible: set[State]) -> None:
         self._compare(state_of(self.grid), possible, "memory")
@@ -136,24 +139,31 @@ class Run:
             self.state = found
 
 
-def _attempt(run: Run, statement: Statement, call: int) -> str:
+def _attempt(run: Run, statement: Statement, interrupts: Interrupts) -> str:
     try:
-        return run.statement(statement, call).place
+        run.statement(statement, interrupts)
     except BaseException as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
         run.problems.append("".join(traceback.format_exception(error)))
-        return ""
+    return interrupts.place
 
 
 def main(folder: str, durability: str, seed: str) -> None:
     logging.disable()
     sys.unraisablehook = lambda _: None  # A finaliser that was interrupted.
     counted = Run(Path(folder) / "counted", durability)
-    calls = [counted.statement(statement).count for statement in SERIES]
+    calls = []
+    for statement in SERIES:
+        interrupts = Interrupts()
+        counted.statement(statement, interrupts)
+        calls.append(interrupts.count)
     assert not counted.problems, counted.problems
     choose = random.Random(int(seed))
     run = Run(Path(folder) / "store", durability)
     for statement, count in zip(SERIES, calls, strict=True):
-        place = _attempt(run, statement, choose.randint(1, max(1, count)))
+        # Half of them from the moment on at which the manifest is written.
+        in_commit = choose.random() < 0.5
+        call = choose.randint(1, MANIFEST_CALLS if in_commit else max(1, count))
+        place = _attempt(run, statement, Interrupts(call, in_commit=in_commit))
         print(json.dumps({"statement": statement.name, "place": place, "problems": run.problems}), flush=True)
         if run.problems:
             return
