@@ -13,7 +13,7 @@ import remuda
 from remuda.errors import StorageError
 from remuda.storage.commit import store_loader
 from remuda.storage.commit.recovery import MOST_OPENED
-from remuda.storage.load import map_load, segment_cut
+from remuda.storage.load import group_compaction, map_load, segment_cut
 from remuda.storage.segment.lazy_segment import LazySegment
 
 ROWS = 20_000
@@ -103,6 +103,26 @@ def test_one_key_opens_one_segment(path: Path, read: Any) -> None:
         for key in (17, 4711, 17):
             assert read(grid, key)
         assert opened(grid) <= {partition_of(grid, key) for key in (17, 4711)}
+
+
+def test_a_partition_of_many_segments_that_are_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each load has rows of all partitions: a lookup opens all segments, and goes on to look into them."""
+    monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
+    monkeypatch.setattr(group_compaction, "MOST_SEGMENTS", 100)
+    with remuda.open(tmp_path) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT, s VARCHAR) WITH (partitions = 2)")
+        for start in range(0, 2 * MOST_OPENED * 50, 50):
+            grid.load("t", numbered(start, start + 50))
+    with remuda.open(tmp_path) as grid:
+        assert len(store_of(grid).stored) == 2 * MOST_OPENED
+        assert opened(grid) == set()
+        assert tuple(grid.map("t").get(17)) == expected(17)[1:]
+        assert [row["v"] for row in grid.map("t").get_all(range(0, 1600, 7)).values()] == [
+            key % 1000 for key in range(0, 1600, 7)
+        ]
+        assert grid.sql("UPDATE t SET v = -1 WHERE id = ?", 1599).update_count == 1
+        assert grid.map("t").get(1599)["v"] == -1
+        assert grid.map("t").get(1600) is None
 
 
 def test_keys_that_are_not_there_are_not_found(path: Path) -> None:

@@ -106,8 +106,11 @@ PointLookup = Callable[[Any], Any]
 
 def make_point_lookup(version: MapVersion, projection: RowProjection) -> PointLookup:
     """Make the function for one version and one projection. It sees writes to come, as the version's memtable does."""
-    if opens_few(version):
-        return _in_few(version, projection)
+    return _in_few(version, projection) if opens_few(version) else _in_all(version, projection)
+
+
+def _in_all(version: MapVersion, projection: RowProjection) -> PointLookup:
+    """Make the lookup in segments all of which are opened for it."""
     key_types = [version.definition.column(name).type for name in version.definition.key]
     readers = [row_reader(segment, projection) for segment in version.segments]
     in_segments = make_search(version, readers)
@@ -140,25 +143,42 @@ def opens_few(version: MapVersion) -> bool:
 def _in_few(version: MapVersion, projection: RowProjection) -> PointLookup:
     """Make the lookup in a map of many segments: that of a version of the segments that cover a partition, when a key
     of the partition is first looked up."""
-    made: dict[tuple[int, ...], PointLookup] = {}
-    whole = version.covering
-    partitions, key_hash, partition_of_key = len(whole), version.key_hash, version.partition_of_key
-    canonical = any(version.definition.column(name).type.is_floating for name in version.definition.key)
+    definition, covering = version.definition, version.covering
     # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
     restricted = version.restriction()
+    made: dict[tuple[int, ...], PointLookup] = {}
 
-    def lookup_of(numbers: tuple[int, ...]) -> PointLookup:
-        found = made.get(numbers)
-        if found is None:
-            found = made[numbers] = make_point_lookup(restricted(numbers), projection)
-        return found
+    covered: dict[tuple[int, ...], list[int]] = {}
+    for partition, numbers in enumerate(covering):
+        covered.setdefault(numbers, []).append(partition)
+    partitions = len(covering)
 
-    def find(key: Any) -> Any:
-        if canonical:
-            key = canonical_key(key)
-        partition = partition_of_key(key, key_hash(key)) if partitions > 1 else 0
-        return lookup_of(whole[partition])(key)
+    def opening(numbers: tuple[int, ...]) -> PointLookup:
+        def find(key: Any) -> Any:
+            found = made.get(numbers)
+            if found is None:
+                found = made[numbers] = _in_all(restricted(numbers), projection)
+                for partition in covered[numbers]:
+                    without_sign[partition] = with_sign[(partition + WRAP) % partitions] = found
+            return found(key)
 
+        return find
+
+    openings = {numbers: opening(numbers) for numbers in covered}
+    without_sign = [openings[numbers] for numbers in covering]
+    with_sign = [without_sign[(remainder - WRAP) % partitions] for remainder in range(partitions)]
+    key_hash, partition_of_key = version.key_hash, version.partition_of_key
+
+    def find_by_hash(key: Any) -> Any:
+        hashed = key_hash(key)
+        return (without_sign if hashed < SIGN else with_sign)[hashed % partitions](key)
+
+    def find_by_part(key: Any) -> Any:
+        return without_sign[partition_of_key(key, key_hash(key))](key)
+
+    find = find_by_hash if partitions == 1 or definition.partitioned_by == definition.key else find_by_part
+    if any(definition.column(name).type.is_floating for name in definition.key):
+        return lambda key: find(canonical_key(key))
     return find
 
 
