@@ -13,7 +13,7 @@ import pytest
 import remuda
 from remuda import dbapi
 from remuda.errors import RemudaError
-from remuda.grid.garbage import full_collections_put_off
+from remuda.grid.results.garbage import full_collections_put_off
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 

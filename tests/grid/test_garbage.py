@@ -11,7 +11,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.grid.garbage import NEVER, FullCollectionsPutOff
+from remuda.grid.results.garbage import NEVER, FullCollectionsPutOff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

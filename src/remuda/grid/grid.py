@@ -344,7 +344,7 @@ class Grid:
         the rows `update_preimage` and `update_postimage`. `since=0` gives all rows as inserts. SHOW VERSIONS lists the
         versions; what was written since the last checkpoint is in none of them.
         """
-        from remuda.grid.change_feed import change_reader
+        from remuda.grid.results.change_feed import change_reader
 
         self._refuse_closed()
         return change_reader(self.store, self._definition(name), since, until)

@@ -20,9 +20,9 @@ from remuda.errors import (
     nested_too_deeply,
 )
 from remuda.expr.cancellation import cancelled_by
-from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.parameters import arrange, to_stored_values
 from remuda.grid.result import Result
+from remuda.grid.results.garbage import full_collections_put_off
 from remuda.runtime.execution import as_told
 from remuda.types import is_list
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from remuda.errors import ErrorCode, SqlError, option_error, state_error
 from remuda.exec.batch import conformed, slice_batch
-from remuda.grid.garbage import full_collections_put_off
 from remuda.grid.results.arrow_batches import arrow_batch, arrow_columns
 from remuda.grid.results.extras import require_extra
+from remuda.grid.results.garbage import full_collections_put_off
 from remuda.grid.results.json_text import json_object
 from remuda.grid.results.preview import PREVIEW_ROWS, html_of, preview, summary, text_of
 from remuda.grid.rows import RowShape, refuse_duplicates
