@@ -17,7 +17,7 @@ import pytest
 from remuda.catalog import ColumnStatistics, MapDefinition
 from remuda.optimizer.selectivity import selectivity
 from remuda.storage import Store
-from remuda.storage.segment.value_counts import SAMPLE_ROWS
+from remuda.storage.segment.summary.value_counts import SAMPLE_ROWS
 from remuda.types import BIGINT, DATE, DOUBLE, VARCHAR, SqlType, decimal
 from remuda.types.normalized_key import comparable
 from tests.optimizer.maps import define, filter_of

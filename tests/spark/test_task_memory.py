@@ -63,7 +63,7 @@ def load():
     shared = segment_task.SegmentLoad(str(folder / "map"), "load7", definition, runs)
     return [info for part in parts for info in segment_task.segment_infos(segment_task.build_part(shared, part))]
 
-import remuda.storage.segment.value_counts, pyarrow.compute
+import remuda.storage.segment.summary.value_counts, pyarrow.compute
 before = own()
 thread = threading.Thread(target=watch, daemon=True)
 thread.start()

@@ -17,9 +17,9 @@ import pytest
 from remuda.catalog import ColumnStatistics
 from remuda.storage import Durability, Store
 from remuda.storage.load import segment_cut
-from remuda.storage.segment.column_histogram import combined, part_of
-from remuda.storage.segment.column_summary import domain_of
-from remuda.storage.segment.value_counts import count_values
+from remuda.storage.segment.summary.column_histogram import combined, part_of
+from remuda.storage.segment.summary.column_summary import domain_of
+from remuda.storage.segment.summary.value_counts import count_values
 from remuda.types import BIGINT, DOUBLE, VARCHAR, SqlType
 from remuda.types.normalized_key import comparable
 from tests.storage.maps import map_of, table_of

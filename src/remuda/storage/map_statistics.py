@@ -12,12 +12,12 @@ import pyarrow as pa
 from remuda.arrow_compute import pc
 from remuda.catalog import ColumnRelations, ColumnStatistics, MapStatistics
 from remuda.errors import StorageError
-from remuda.storage.segment.column_summary import combine, domain_of, summarise
 from remuda.storage.segment.segment_source import SegmentSource
+from remuda.storage.segment.summary.column_summary import combine, domain_of, summarise
 from remuda.storage.snapshot import MapSnapshot
 
 if TYPE_CHECKING:
-    from remuda.storage.segment.column_summary import ColumnSummary
+    from remuda.storage.segment.summary.column_summary import ColumnSummary
     from remuda.storage.state.map_version import MapVersion
 
 MEMTABLE_GROWTH = 1.25

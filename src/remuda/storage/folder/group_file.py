@@ -29,8 +29,8 @@ from remuda.storage.folder.store_files import (
     read_file,
     remove_file,
 )
-from remuda.storage.segment.saved_summaries import SavedSummaries, save_summaries, types_of
 from remuda.storage.segment.segment_file import LEVELS, SegmentInfo
+from remuda.storage.segment.summary.saved_summaries import SavedSummaries, save_summaries, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

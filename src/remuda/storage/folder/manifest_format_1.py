@@ -9,8 +9,8 @@ import msgspec
 
 from remuda.storage.folder.definition_entries import MapEntry, map_definition
 from remuda.storage.folder.group_file import SegmentEntry
-from remuda.storage.segment.column_summary import ColumnSummary
-from remuda.storage.segment.saved_summaries import save_summaries
+from remuda.storage.segment.summary.column_summary import ColumnSummary
+from remuda.storage.segment.summary.saved_summaries import save_summaries
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

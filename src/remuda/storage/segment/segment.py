@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.index.index_types import SegmentIndex
-    from remuda.storage.segment.column_summary import ColumnSummary
+    from remuda.storage.segment.summary.column_summary import ColumnSummary
 
 CHECKED_ROWS = 1 << 16
 """Rows of a block that is checked at its first use: a millisecond where they are texts."""

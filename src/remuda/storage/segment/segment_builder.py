@@ -17,11 +17,11 @@ from remuda.expr.cancellation import check_cancelled
 from remuda.storage.index.index_types import build_index
 from remuda.storage.index.key_index import TableBuilder
 from remuda.storage.segment.column_reader import value_reader
-from remuda.storage.segment.column_summary import ColumnSummary, summarise
 from remuda.storage.segment.row_memory import release_unused, rows_of
 from remuda.storage.segment.row_order import BLOCK, sort_with_positions
 from remuda.storage.segment.segment import Segment
-from remuda.storage.segment.value_counts import sample_rows
+from remuda.storage.segment.summary.column_summary import ColumnSummary, summarise
+from remuda.storage.segment.summary.value_counts import sample_rows
 from remuda.storage.segment.zone_map import build_zones
 from remuda.types import to_python
 from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask

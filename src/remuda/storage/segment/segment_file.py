@@ -34,9 +34,9 @@ from remuda.storage.folder.store_files import (
 from remuda.storage.segment.array_file import array_file_damages, open_array_file, write_array_file
 from remuda.storage.segment.block_guard import BlockGuard
 from remuda.storage.segment.checksum import BLOCK_BYTES, checksum_of, checksums_of, no_pause
-from remuda.storage.segment.saved_summaries import save_summaries
 from remuda.storage.segment.segment import Segment, partitions_with_rows
 from remuda.storage.segment.segment_builder import build_segment
+from remuda.storage.segment.summary.saved_summaries import save_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition
     from remuda.storage.folder.disposal import Disposal
     from remuda.storage.segment.block_guard import BlockSource
-    from remuda.storage.segment.column_summary import ColumnSummary
+    from remuda.storage.segment.summary.column_summary import ColumnSummary
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 

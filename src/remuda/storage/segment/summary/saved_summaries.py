@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remuda.errors import damage_error
-from remuda.storage.segment.column_summary import ColumnSummary
+from remuda.storage.segment.summary.column_summary import ColumnSummary
 from remuda.types import Kind, SqlType
 
 if TYPE_CHECKING:

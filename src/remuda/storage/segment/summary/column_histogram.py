@@ -25,7 +25,7 @@ from remuda.types.normalized_key import comparable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remuda.storage.segment.value_counts import ValueCounts
+    from remuda.storage.segment.summary.value_counts import ValueCounts
     from remuda.types import SqlType
 
 SEGMENT_BUCKETS = 64
