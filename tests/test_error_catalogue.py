@@ -40,7 +40,7 @@ FOREIGN = {
     ("AssertionError", "types/partition_hash.py"),
     # What Python's own protocols ask for.
     ("AttributeError", "__init__.py"),
-    ("AttributeError", "arrow_compute.py"),
+    ("AttributeError", "types/arrow_compute.py"),
     ("AttributeError", "exec/__init__.py"),
     ("AttributeError", "storage/segment/lazy_segment.py"),
     ("ImportError", "__init__.py"),

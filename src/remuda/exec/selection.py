@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.exec.batch import ArrowBatch
 from remuda.types.arrow_arrays import is_dictionary, unpacked_bits
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

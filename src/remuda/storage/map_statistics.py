@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.catalog import ColumnRelations, ColumnStatistics, MapStatistics
 from remuda.errors import StorageError
 from remuda.storage.segment.segment_source import SegmentSource
 from remuda.storage.segment.summary.column_summary import combine, domain_of, summarise
 from remuda.storage.snapshot import MapSnapshot
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from remuda.storage.segment.summary.column_summary import ColumnSummary

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from remuda.arrow_compute import pc
 from remuda.errors import ConstraintError, constraint_error, length_error, null_error
 from remuda.storage.encodable import refuse_unencodable, text_columns
 from remuda.storage.state.map_version import key_maker
 from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

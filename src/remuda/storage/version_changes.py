@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import wrong_object
 from remuda.storage.lookup.arrow_lookup import lookup_by_key
 from remuda.types.arrow_arrays import arrow_of, is_dictionary, null_mask
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

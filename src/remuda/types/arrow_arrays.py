@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
+from remuda.types.arrow_compute import pc
 from remuda.types.sql_type import Kind, SqlType
 
 _DTYPES: dict[Kind, str] = {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.types.arrow_arrays import flat, is_dictionary, null_mask, string_parts
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import ErrorCode, SqlError
 from remuda.exec.aggregate.accumulators import Accumulator, Chosen, Count, Reduction, WordExtreme, is_one_word
 from remuda.exec.aggregate.exact_sum import ExactSum
@@ -21,6 +20,7 @@ from remuda.expr.functions.decimals import divide_batch
 from remuda.plan.aggregates import AGGREGATES, partial_type
 from remuda.types import BIGINT, Kind, SqlType, exact_digits, from_arrow
 from remuda.types.arrow_arrays import null_mask
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

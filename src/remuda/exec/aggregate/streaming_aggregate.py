@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.exec.aggregate.accumulators import Count
 from remuda.exec.aggregate.aggregate_calls import SplitCall, WholeCall
 from remuda.exec.batch import ArrowBatch, layout_of, positional
 from remuda.exec.operator import Exec, IterationResult, UnaryExec
 from remuda.plan.aggregates import AGGREGATES
 from remuda.types.arrow_arrays import code_values, fixed_values, is_dictionary, is_fixed_width, null_mask
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

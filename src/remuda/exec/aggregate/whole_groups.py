@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.exec.aggregate.accumulators import lower_at
 from remuda.exec.batch import positional
 from remuda.exec.memory import bytes_of
@@ -23,6 +22,7 @@ from remuda.expr.evaluate.text_sizes import refuse_size
 from remuda.plan.aggregates import AGGREGATES
 from remuda.plan.traits import SortKey
 from remuda.types.arrow_arrays import is_dictionary, null_mask
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.exec.batch import layout_of
 from remuda.exec.join.join_table import JoinTable, Pairs, cuts, in_rounds, spread
 from remuda.expr import as_array, compile_batch
 from remuda.types.arrow_arrays import null_mask
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import normalized_keys
 
 if TYPE_CHECKING:

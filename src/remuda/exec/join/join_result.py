@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import too_many_rows
 from remuda.exec.batch import ArrowBatch, positional
 from remuda.exec.join.candidate_pairs import CandidateExpressions
 from remuda.expr import columns_of, compile_predicate
 from remuda.plan.joins import JoinKind
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remuda.arrow_compute import pc
 from remuda.exec.batch import ArrowBatch, empty_batch, layout_of
 from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.spill.spilled_partitions import DEEPEST, SpilledPartitions
 from remuda.plan.joins import compared_keys
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
 from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.types.arrow_arrays import code_values, distinct_values, is_dictionary, is_same_memory
+from remuda.types.arrow_compute import pc
 from remuda.types.column_hash import hash_columns
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import size_error
 from remuda.exec.batch import positional, without_columns
 from remuda.exec.sort.sort_keys import changes, sort_parts, sorted_by
 from remuda.expr.cancellation import check_cancelled
 from remuda.plan.traits import SortKey
 from remuda.types.arrow_arrays import buffer_values, is_same_memory, null_mask
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import float_keys
 
 if TYPE_CHECKING:

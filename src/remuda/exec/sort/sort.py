@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.exec.batch import ArrowBatch, RowBatch, empty_batch, layout_of
 from remuda.exec.memory import bytes_of
 from remuda.exec.offload import RowBudget
@@ -21,6 +20,7 @@ from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
 from remuda.exec.sort.sorted_runs import SortedRuns
 from remuda.expr.evaluate.mask import true_rows
 from remuda.types.arrow_arrays import null_mask
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from remuda.exec.context import ExecContext

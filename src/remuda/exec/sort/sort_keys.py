@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.types.arrow_arrays import buffer_values, code_values, decimal_words, is_dictionary, null_mask
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import float_keys
 
 if TYPE_CHECKING:

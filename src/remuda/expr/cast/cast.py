@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import SqlError, overflow_error, text_error
 from remuda.expr.cast.cast_floating import decimal_to_floating_batch, floating_to_decimal, floating_to_decimal_batch
 from remuda.expr.cast.cast_text import BY_VALUE_FROM_TEXT, BY_VALUE_TO_TEXT, not_a_value, read_moment
@@ -19,6 +18,7 @@ from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimals import OVERFLOW, round_batch
 from remuda.types import INTEGER_RANGES, JSON, VARCHAR, Kind, SqlType, exact_digits, to_stored
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import text_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Signature
 from remuda.expr.functions.decimal_words import from_unscaled
 from remuda.expr.functions.decimals import fit_row
 from remuda.types import Kind, SqlType
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import SqlError
 from remuda.expr.evaluate.dictionary import as_array, decode
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import SqlError
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import LESS_MEMORY, memory_error, size_error
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

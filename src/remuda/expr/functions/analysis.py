@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import division_error, logarithm_error, option_error, power_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.expr.functions.decimals import DIVISION_BY_ZERO
 from remuda.types import BOOLEAN, DOUBLE
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

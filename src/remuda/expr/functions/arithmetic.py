@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import division_error, overflow_error
 from remuda.expr.function import CanFail, Datum, Function, Overload, Signature, overloaded
 from remuda.expr.functions import decimals, moments
 from remuda.expr.functions.decimals import DIVISION_BY_ZERO, OVERFLOW
 from remuda.types import DOUBLE, INTEGER_RANGES, MAXIMUM_PRECISION, Kind, SqlType, common_type
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

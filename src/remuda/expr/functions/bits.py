@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import option_error, overflow_error
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.decimals import OVERFLOW
 from remuda.types import BIGINT, INTEGER_RANGES, common_type
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Overload, Signature, overloaded
 from remuda.expr.functions.arithmetic import truncating_divide
 from remuda.types import (
@@ -31,6 +30,7 @@ from remuda.types import (
     common_type,
     decimal,
 )
+from remuda.types.arrow_compute import pc
 from remuda.types.calendar import DAY, date_to_day, day_to_date
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import calendar_error
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Signature
 from remuda.types import BIGINT, DATE, DOUBLE, TIME, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, Kind
+from remuda.types.arrow_compute import pc
 from remuda.types.calendar import (
     DAY,
     FIRST_INSTANT,

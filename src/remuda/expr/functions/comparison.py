@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.logic import resolve_same
 from remuda.types import BOOLEAN, Kind, SqlType, common_type, exact_digits
+from remuda.types.arrow_compute import pc
 
 Kernel = Callable[[Datum, Datum], Datum]
 

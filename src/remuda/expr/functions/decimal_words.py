@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.types import LONG_DIGITS
 from remuda.types.arrow_arrays import decimal_words
+from remuda.types.arrow_compute import pc
 from remuda.types.partition_hash import unscaled
 
 if TYPE_CHECKING:

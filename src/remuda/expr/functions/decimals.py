@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import division_error, overflow_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature
 from remuda.expr.functions.decimal_words import by_words, from_unscaled, units_of
 from remuda.types import LONG_DIGITS, MAXIMUM_PRECISION, Kind, SqlType, exact_digits
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

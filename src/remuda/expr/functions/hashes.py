@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.expr.evaluate.dictionary import as_array
 from remuda.expr.function import Datum, Function, Signature
 from remuda.expr.functions.arithmetic import FUNCTIONS as ARITHMETIC
 from remuda.types import BIGINT, Kind, SqlType, common_type
+from remuda.types.arrow_compute import pc
 from remuda.types.column_hash import hash_columns
 from remuda.types.partition_hash import hash_values
 

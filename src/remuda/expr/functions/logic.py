@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Function, Signature, fixed
 from remuda.types import BOOLEAN, Kind, SqlType, common_type
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

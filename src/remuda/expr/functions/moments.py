@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.expr.function import Datum, Overload, Signature
 from remuda.types import (
     BIGINT,
@@ -27,6 +26,7 @@ from remuda.types import (
     SqlType,
     common_type,
 )
+from remuda.types.arrow_compute import pc
 from remuda.types.calendar import (
     DAY,
     FIRST_DAY,

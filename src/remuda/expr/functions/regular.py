@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import SqlError, pattern_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.evaluate.text_sizes import (
@@ -25,6 +24,7 @@ from remuda.expr.evaluate.text_sizes import (
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.expr.nodes import Literal
 from remuda.types import BIGINT, BOOLEAN, VARCHAR
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

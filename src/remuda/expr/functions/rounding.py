@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import option_error, overflow_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
@@ -38,6 +37,7 @@ from remuda.types import (
     decimal,
     exact_digits,
 )
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import escape_error
 from remuda.expr.evaluate.by_rows import plain_function
 from remuda.expr.function import Datum, Function, Overload, fixed, overloaded
 from remuda.expr.functions.regular import by_pattern, fails_unless_constant, has_values
 from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import option_error, substring_error
 from remuda.expr.cancellation import check_cancelled
 from remuda.expr.cast.cast import can_cast
@@ -26,6 +25,7 @@ from remuda.expr.evaluate.text_sizes import (
 )
 from remuda.expr.function import Datum, Function, Overload, Signature, fixed, overloaded
 from remuda.types import BIGINT, BOOLEAN, VARBINARY, VARCHAR, SqlType
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

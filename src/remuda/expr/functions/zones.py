@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import option_error
 from remuda.expr.evaluate.by_rows import by_rows
 from remuda.expr.function import Datum, Overload, Signature, fixed, overloaded
 from remuda.types import TIMESTAMP, TIMESTAMP_TZ, VARCHAR, to_python
+from remuda.types.arrow_compute import pc
 from remuda.types.calendar import FIRST_INSTANT, LAST_INSTANT, overflow
 
 if TYPE_CHECKING:

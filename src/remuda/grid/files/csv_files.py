@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import SqlError, file_error, shown, text_error
 from remuda.grid.files.text_files import LONGEST_RECORD, by_name, no_such_column, open_text
 from remuda.grid.files.text_values import WrongValueError, typed_column
 from remuda.sql import CsvOptions
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

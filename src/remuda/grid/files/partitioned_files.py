@@ -12,9 +12,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import text_error
 from remuda.grid.files.text_values import WrongValueError, typed_column
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

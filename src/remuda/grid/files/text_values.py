@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import SqlError, overflow_error, shown
 from remuda.expr.cast.cast import cast_row
 from remuda.types import INTEGER_RANGES, VARCHAR, Kind, datetime_of_text, to_stored
 from remuda.types.arrow_arrays import stored_array
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,6 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
 from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, ByteRange
@@ -31,6 +30,7 @@ from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.segment_builder import DICTIONARY_SHARE, mostly_distinct, partition_ids
 from remuda.types import Kind
 from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

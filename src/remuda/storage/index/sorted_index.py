@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
 from remuda.storage.index.interpolation_table import build_key_slots, searched_keys
@@ -34,6 +33,7 @@ from remuda.storage.segment.column_reader import ColumnReader, bytes_reader
 from remuda.storage.segment.row_memory import rows_of
 from remuda.storage.segment.row_order import BLOCK, order_in_place, stable_order, taken
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import GREATEST_KEY, NULL_KEY, comparable, normalized_key, nullable_keys
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.errors import missing_column, nearest, option_error, shown, value_error
 from remuda.types import from_arrow
 from remuda.types.arrow_arrays import flat
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import NULL_KEY, normalized_key, normalized_keys
 
 if TYPE_CHECKING:

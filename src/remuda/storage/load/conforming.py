@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import (
     SqlError,
     calendar_error,
@@ -25,6 +24,7 @@ from remuda.errors import (
 from remuda.storage.row_check import too_long
 from remuda.types import JSON, Kind, to_stored
 from remuda.types.arrow_arrays import flat, is_dictionary
+from remuda.types.arrow_compute import pc
 from remuda.types.arrow_texts import decoded, in_short_chunks, is_text
 from remuda.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.storage.segment.row_order import stable_order
 from remuda.storage.segment.segment_builder import duplicate_key, key_hashes, key_reader
 from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_compute import pc
 from remuda.types.arrow_texts import gathered
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.catalog import IndexType
 from remuda.dataclass import dataclass
 from remuda.storage.index.index_condition import Lookup
@@ -29,6 +28,7 @@ from remuda.types.arrow_arrays import (
     stored_list,
     unpacked_bits,
 )
+from remuda.types.arrow_compute import pc
 from remuda.types.column_hash import hash_columns
 from remuda.types.normalized_key import float_keys
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import value_error
 from remuda.types import INTEGER_RANGES, Kind, SqlType, common_type, from_arrow
 from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_compute import pc
 
 _ZONED = {Kind.TIMESTAMP_TZ}
 

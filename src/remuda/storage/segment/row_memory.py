@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.storage.segment.row_order import taken
 from remuda.types.arrow_arrays import buffer_values, flat, is_dictionary, null_mask, string_parts
+from remuda.types.arrow_compute import pc
 from remuda.types.arrow_texts import (
     fits_one_array,
     gathered,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.errors import StorageError, damage_error
 from remuda.storage.index.index_types import POSITION_ARRAYS, STORAGE, IndexedColumns, build_index
 from remuda.storage.index.key_index import prober
@@ -30,6 +29,7 @@ from remuda.storage.segment.block_guard import (
 from remuda.storage.segment.column_reader import ColumnReader
 from remuda.storage.segment.zone_map import ZoneMap, open_zones, zone_names
 from remuda.types.arrow_arrays import arrow_of
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import hashable
 
 if TYPE_CHECKING:

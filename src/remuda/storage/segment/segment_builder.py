@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.catalog import MapDefinition, new_id
 from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.errors import ConstraintError, constraint_error, duplicate_error, shown
@@ -25,6 +24,7 @@ from remuda.storage.segment.summary.value_counts import sample_rows
 from remuda.storage.segment.zone_map import build_zones
 from remuda.types import to_python
 from remuda.types.arrow_arrays import code_values, flat, is_dictionary, null_mask
+from remuda.types.arrow_compute import pc
 from remuda.types.arrow_texts import decoded, fits_one_array
 from remuda.types.column_hash import hash_columns
 from remuda.types.normalized_key import hashable

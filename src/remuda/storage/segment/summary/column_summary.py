@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.catalog import ColumnStatistics
 from remuda.dataclass import dataclass
 from remuda.storage.segment.summary.column_histogram import combined, describe_values, part_of
 from remuda.storage.segment.summary.value_counts import ValueCounts, count_values
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import is_dictionary, stored_list
+from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import comparable
 
 if TYPE_CHECKING:

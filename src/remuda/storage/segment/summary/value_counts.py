@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from remuda.arrow_compute import pc
 from remuda.dataclass import dataclass
 from remuda.types import Kind, SqlType
 from remuda.types.arrow_arrays import code_values, is_dictionary, null_mask, stored_list
+from remuda.types.arrow_compute import pc
 from remuda.types.arrow_texts import text_bytes
 from remuda.types.normalized_key import normalized_key, normalized_keys, values_of_keys
 
