@@ -150,6 +150,26 @@ def test_files_stay_where_it_is_unknown_whether_a_manifest_names_them(
     assert {name.rpartition(".")[2] for name in files_of(store, empty.definition)} >= {"arrow", "keys", "index"}
 
 
+def test_an_interrupt_behind_the_commit_leaves_the_rows(
+    spark: SparkSession, tmp_path: Path, store: Store, empty: MapStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = empty.commit_segments
+
+    def interrupted(*given: Any, **named: Any) -> int:
+        commit(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(empty, "commit_segments", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        load_dataframe(empty, dataframe(spark), "append")
+    assert table_of(empty).equals(expected(range(ROWS)))
+    store.close()
+    again = Store.open(tmp_path / "shop.remuda")
+    assert table_of(again.map(empty.definition)).equals(expected(range(ROWS)))
+    assert again.map(empty.definition).damages() == []
+    again.close()
+
+
 def test_each_task_has_whole_groups(spark: SparkSession) -> None:
     starts = [0, 3, 10, 11, 50]
     found = spark.range(100).select("id", _last_start(functions.col("id"), starts, 0, len(starts)).alias("task"))

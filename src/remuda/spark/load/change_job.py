@@ -74,8 +74,8 @@ def load_changed_frame(
         committed = infos
         log_load(definition, infos, time.monotonic() - began)
         return counts
-    except OutcomeUnknownError:
-        committed = infos  # A crash may leave the manifest that names them.
+    except (OutcomeUnknownError, KeyboardInterrupt):
+        committed = infos  # A manifest may name them. Where none does, the next opening removes them.
         raise
     finally:
         remove_while_written(between)

@@ -147,8 +147,8 @@ def load_dataframe(
         committed = infos
         log_load(definition, infos, time.monotonic() - began)
         return loaded
-    except OutcomeUnknownError:
-        committed = infos  # A crash may leave the manifest that names them.
+    except (OutcomeUnknownError, KeyboardInterrupt):
+        committed = infos  # A manifest may name them. Where none does, the next opening removes them.
         raise
     finally:
         remove_while_written(between)

@@ -81,8 +81,8 @@ def optimize_in_tasks(target: MapStore, session: SparkSession) -> None:
     try:
         target.optimize(write)
         committed = last
-    except OutcomeUnknownError:
-        committed = last  # A crash may leave the manifest that names them.
+    except (OutcomeUnknownError, KeyboardInterrupt):
+        committed = last  # A manifest may name them. Where none does, the next opening removes them.
         raise
     finally:
         # What a task that Spark started twice has left, and all of a job that failed.
