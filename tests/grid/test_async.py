@@ -95,7 +95,7 @@ def test_the_loop_goes_on_while_a_statement_runs(grid: Any) -> None:
         stop.set()
         return await counting
 
-    assert asyncio.run(ask()) > 20
+    assert asyncio.run(ask()) > 1, "a loop that waits for the statement counts nothing meanwhile"
 
 
 def test_cancelling_the_task_cancels_the_statement(grid: Any) -> None:
