@@ -35,7 +35,9 @@ libraries:
 """
 FLOWS = '''
 from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
 
+spark = SparkSession.active()
 STORE = {store!r}
 ARRIVING = {arriving!r}
 
