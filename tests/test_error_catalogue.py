@@ -30,7 +30,7 @@ FOREIGN = {
     ("AssertionError", "exec/aggregate/aggregate_calls.py"),
     ("AssertionError", "exec/build.py"),
     ("AssertionError", "grid/statements/explain_statement.py"),
-    ("AssertionError", "optimizer/group_properties.py"),
+    ("AssertionError", "optimizer/estimates/group_properties.py"),
     ("AssertionError", "optimizer/optimize.py"),
     ("AssertionError", "presentation/durations.py"),
     ("AssertionError", "rules/decorrelate/push_domain.py"),

@@ -11,7 +11,7 @@ import pytest
 
 import remuda
 from remuda.catalog import ColumnStatistics, Histogram
-from remuda.optimizer.aggregate_columns import moments_of
+from remuda.optimizer.estimates.aggregate_columns import moments_of
 
 LINES = 80_000
 MOST = 4.0

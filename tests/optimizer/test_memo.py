@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from remuda.optimizer import group_properties
 from remuda.optimizer import memo as memo_module
+from remuda.optimizer.estimates import group_properties
 from remuda.optimizer.memo import GroupReference, Memo
 from remuda.optimizer.populate import populate_memo
 from remuda.optimizer.search import Search

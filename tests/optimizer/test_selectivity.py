@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remuda.catalog import ColumnStatistics, Histogram, MapStatistics
-from remuda.optimizer.selectivity import of_map, selectivity
+from remuda.optimizer.estimates.selectivity import of_map, selectivity
 from remuda.plan.joins import JoinKind
 from tests.optimizer.join_trees import Shop, column, equal, join
 from tests.optimizer.maps import define, filter_of

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from remuda.catalog import ColumnStatistics, MapDefinition
-from remuda.optimizer.selectivity import selectivity
+from remuda.optimizer.estimates.selectivity import selectivity
 from remuda.storage import Store
 from remuda.storage.segment.summary.value_counts import SAMPLE_ROWS
 from remuda.types import BIGINT, DATE, DOUBLE, VARCHAR, SqlType, decimal

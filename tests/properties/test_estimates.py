@@ -15,7 +15,7 @@ import pytest
 
 import remuda
 from remuda.errors import SqlError
-from remuda.optimizer.selectivity import of_map, selectivity
+from remuda.optimizer.estimates.selectivity import of_map, selectivity
 from remuda.plan import logical
 from remuda.plan.walk import walk
 from remuda.rules.normalize.normalize import normalize

@@ -16,10 +16,10 @@ from remuda.optimizer.cost import (
     sort_rule,
     sorted_cost,
 )
+from remuda.optimizer.estimates.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.optimizer.index_binding import BoundIndex, beside, bind_index, bind_key, undominated
 from remuda.optimizer.pruning import key_alternatives, prune
 from remuda.optimizer.sargable import SargablePredicates, find_sargable
-from remuda.optimizer.selectivity import bound_selectivity, correlation, has_unknown_values, scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.bounds import Interval, Points, Prefix, Pruning, Ranges
 from remuda.plan.partitioning import is_divided_as

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from remuda.catalog import IndexDefinition, IndexType
 from remuda.dataclass import dataclass
 from remuda.expr import Column, Expression, Literal, columns_of, conjuncts, parameters_of
-from remuda.optimizer.group_properties import UNKNOWN_LIMIT
+from remuda.optimizer.estimates.group_properties import UNKNOWN_LIMIT
 from remuda.optimizer.pruning import expected_partitions
 from remuda.optimizer.union_scan import scan_of_union
 from remuda.plan import logical, physical

@@ -32,7 +32,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.dataclass import dataclass
-from remuda.optimizer.group_properties import Properties, derive
+from remuda.optimizer.estimates.group_properties import Properties, derive
 from remuda.plan import logical
 from remuda.plan.walk import inputs
 

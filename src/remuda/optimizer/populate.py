@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.dataclass import dataclass
 from remuda.optimizer.canonical import EqualTrees, Numbering, Renaming
-from remuda.optimizer.group_properties import group_count
+from remuda.optimizer.estimates.group_properties import group_count
 from remuda.optimizer.join.join_graph import is_reorderable, join_graph
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, explore_join_orders
 from remuda.plan.walk import change_inputs

@@ -33,11 +33,11 @@ from remuda.optimizer.access_paths import access_paths, reduced_scan
 from remuda.optimizer.cost import first_rows_cost, limited_share, wanted_rows
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.enforcers import Enforcer, enforcers
+from remuda.optimizer.estimates.selectivity import scan_selectivity
 from remuda.optimizer.join.join_bounds import JoinBounds
 from remuda.optimizer.join.join_order import MAXIMUM_PAIRS, MAXIMUM_PAIRS_SPREAD
 from remuda.optimizer.memo import Group, GroupReference, Memo, Required, Split
 from remuda.optimizer.populate import populate_memo
-from remuda.optimizer.selectivity import scan_selectivity
 from remuda.plan import logical, physical
 from remuda.plan.traits import ROOT, Convention, DistributionKind, Traits
 from remuda.plan.walk import inputs, walk

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, assert_never
 from remuda.catalog import ColumnRelations, ColumnStatistics, Histogram
 from remuda.dataclass import dataclass
 from remuda.expr import Call, Cast, Column, Expression, Literal, Parameter, columns_of, conjuncts, disjuncts
-from remuda.optimizer.aggregate_columns import result_columns
-from remuda.optimizer.column_shares import only_column, shares_of_ends, within
-from remuda.optimizer.join.join_cardinality import join_rows
-from remuda.optimizer.sargable import find_sargable
-from remuda.optimizer.selectivity import (
+from remuda.optimizer.estimates.aggregate_columns import result_columns
+from remuda.optimizer.estimates.column_shares import only_column, shares_of_ends, within
+from remuda.optimizer.estimates.join_cardinality import join_rows
+from remuda.optimizer.estimates.selectivity import (
     bound_selectivity,
     branch_points,
     common_points,
     scan_selectivity,
     selectivity,
 )
+from remuda.optimizer.sargable import find_sargable
 from remuda.plan import logical
 from remuda.plan.bounds import Bound, Interval, Points
 from remuda.plan.joins import JoinKind

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, assert_never
 
 from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts, is_constant
-from remuda.optimizer.column_shares import (
+from remuda.optimizer.estimates.column_shares import (
     Reach,
     average_share,
     equal_share,

@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 from remuda.expr import Cast, Column
-from remuda.optimizer.column_shares import overlap, pair_share
-from remuda.optimizer.selectivity import ANYTHING_ELSE, KnownColumns, selectivity
+from remuda.optimizer.estimates.column_shares import overlap, pair_share
+from remuda.optimizer.estimates.selectivity import ANYTHING_ELSE, KnownColumns, selectivity
 from remuda.plan.joins import JoinKind
 from remuda.rules.join_keys import Equality, split_condition
 from remuda.rules.normalize.simplify import implied_by_sides
@@ -20,7 +20,7 @@ from remuda.rules.normalize.simplify import implied_by_sides
 if TYPE_CHECKING:
     from remuda.catalog import ColumnStatistics
     from remuda.expr import Expression
-    from remuda.optimizer.group_properties import Properties, UniqueKey
+    from remuda.optimizer.estimates.group_properties import Properties, UniqueKey
     from remuda.plan import logical
 
 UNMATCHED = 0.1
