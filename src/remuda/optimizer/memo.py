@@ -32,7 +32,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remuda.dataclass import dataclass
-from remuda.optimizer.estimates.group_properties import Properties, derive
+from remuda.optimizer.estimates.group_properties import derive
 from remuda.plan import logical
 from remuda.plan.walk import inputs
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapStatistics
     from remuda.expr import Column
     from remuda.optimizer.canonical import Renaming
+    from remuda.optimizer.estimates.properties import Properties
     from remuda.plan.logical import LogicalNode
     from remuda.plan.physical import PhysicalNode
     from remuda.plan.traits import Traits

@@ -20,7 +20,7 @@ from remuda.rules.normalize.simplify import implied_by_sides
 if TYPE_CHECKING:
     from remuda.catalog import ColumnStatistics
     from remuda.expr import Expression
-    from remuda.optimizer.estimates.group_properties import Properties, UniqueKey
+    from remuda.optimizer.estimates.properties import Properties, UniqueKey
     from remuda.plan import logical
 
 UNMATCHED = 0.1

@@ -1,4 +1,4 @@
-"""Orders of inner joins: the graph of their relations, the splits that enter the memo, and the rows they give.
+"""Orders of inner joins: the graph of their relations, and the splits that enter the memo.
 
 Nothing here knows how a join is implemented.
 """
