@@ -90,8 +90,11 @@ def optimize_in_tasks(target: MapStore, session: SparkSession) -> None:
 
 
 def _work(rows: GroupRows) -> GroupWork:
-    found = [(each.info, each.deletion_file) for each in rows.stored]
-    return GroupWork(rows.group, tuple((info, deletions) for info, deletions in found if info is not None))
+    segments: list[tuple[SegmentInfo, str | None]] = []
+    for each in rows.stored:
+        assert each.info is not None, "a segment in a folder has files"
+        segments.append((each.info, each.deletion_file))
+    return GroupWork(rows.group, tuple(segments))
 
 
 def write_group(place: GroupTarget, work: GroupWork) -> Iterator[bytes]:
