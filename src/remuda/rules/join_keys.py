@@ -31,7 +31,7 @@ class Equality:
 
 
 def as_equality(conjunct: Expression, left: Collection[int], right: Collection[int]) -> Equality | None:
-    """The conjunct as an equality between the sides, whose column ids are given; None where it is something else."""
+    """Return the conjunct as an equality between the sides, whose column ids are given, or None."""
     if not (isinstance(conjunct, Call) and conjunct.function in {"=", NULL_SAFE}):
         return None
     first, second = conjunct.arguments
@@ -46,7 +46,7 @@ def as_equality(conjunct: Expression, left: Collection[int], right: Collection[i
 
 
 def _over(expression: Expression, side: Collection[int]) -> bool:
-    """Whether it has columns, and all of them are of this side."""
+    """Test whether an expression has columns, and all of them are of this side."""
     if isinstance(expression, Column):
         return expression.id in side
     named = columns_of(expression)
@@ -56,7 +56,7 @@ def _over(expression: Expression, side: Collection[int]) -> bool:
 def split_condition(
     condition: Expression | None, left: tuple[Column, ...], right: tuple[Column, ...]
 ) -> tuple[tuple[Equality, ...], Expression | None]:
-    """`l.a = r.b AND l.c < r.d` → (l.a = r.b), and l.c < r.d remains."""
+    """Split a condition into keys and residual: `l.a = r.b AND l.c < r.d` → (l.a = r.b), and l.c < r.d remains."""
     if condition is None:
         return (), None
     left_ids, right_ids = {column.id for column in left}, {column.id for column in right}

@@ -23,7 +23,7 @@ _ANY: Outcomes = frozenset({True, False, None})
 
 
 def rejects_nulls(condition: Expression, missing: Collection[int]) -> bool:
-    """Whether a row in which all the columns of `missing` are NULL can never meet the condition.
+    """Test whether a row in which all the columns of `missing` are NULL can never meet the condition.
 
     `r.a > 5` rejects rows without r, `r.a > 5 OR l.b = 1` and `r.a IS NULL` do not.
     """
@@ -39,12 +39,12 @@ def is_null_without(expression: Expression, missing: Collection[int]) -> bool:
 
 
 def is_never_null(expression: Expression, not_null: Collection[int]) -> bool:
-    """Whether it cannot be NULL where the columns of `not_null` are not."""
+    """Test whether an expression cannot be NULL where the columns of `not_null` are not."""
     return None not in outcomes(expression, (), not_null)
 
 
 def outcomes(expression: Expression, missing: Collection[int], not_null: Collection[int] = ()) -> Outcomes:
-    """All that it may be where the columns of `missing` are NULL and those of `not_null` are not.
+    """Return the possible values of a condition where columns of `missing` are NULL and those of `not_null` are not.
 
     It may name too many, for it looks at each part alone, never too few.
     """
@@ -71,7 +71,7 @@ def outcomes(expression: Expression, missing: Collection[int], not_null: Collect
 
 
 def _of_case(expression: Case, missing: Collection[int], not_null: Collection[int]) -> Outcomes:
-    """All values of branches that can be taken."""
+    """Return all values of branches that can be taken."""
     found: set[bool | None] = set()
     for condition, value in expression.branches:
         met = outcomes(condition, missing, not_null)

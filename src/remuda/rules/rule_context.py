@@ -40,37 +40,37 @@ class PlanningContext(Protocol):
     def access_paths(self, scan: logical.Scan, required: Traits) -> Iterable[ScanNode]: ...
 
     def index_row(self, index: IndexDefinition) -> float:
-        """What finding one row through an index costs."""
+        """Return the cost of finding one row through an index."""
 
     def rows(self, relation: logical.Relation) -> float:
-        """How many rows an input probably has."""
+        """Return the estimated rows of an input."""
 
     def partitionings(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
-        """By which columns, in order, an input may be partitioned without an exchange."""
+        """Return the columns, in order, by which an input may be partitioned without an exchange."""
 
     def orders(self, relation: logical.Relation) -> tuple[tuple[int, ...], ...]:
-        """By which columns, in turn, an input can come in order without a sort."""
+        """Return the columns, in turn, by which an input can come in order without a sort."""
 
     def is_replicated(self, relation: logical.Relation) -> bool:
-        """Whether every member has all rows of an input anyway."""
+        """Test whether every member has all rows of an input anyway."""
 
     def join_sides(self, node: logical.Join) -> JoinSides:
-        """The keys of a join, found once for all rules."""
+        """Return the keys of a join, found once for all rules."""
 
     def commuted_sides(self, node: logical.Join) -> JoinSides | None:
-        """The same with left and right exchanged; None where the kind of join does not allow it."""
+        """Return the keys with left and right exchanged; None where the kind of join does not allow it."""
 
     def hold_cutover(self, scan: logical.Scan, *, by_index: bool) -> int:
-        """From how many rows on a lookup join holds the map instead of looking them up in it."""
+        """Return from how many rows on a lookup join holds the map instead of looking them up in it."""
 
     def hold_entries(self, scan: logical.Scan, index: IndexDefinition) -> int:
-        """From how many matches of an index on it does so."""
+        """Return from how many matches of an index on a lookup join holds the map."""
 
     def passing(self, scan: logical.Scan, looked_up: tuple[str, ...]) -> float:
-        """Which share of the rows that are looked up by columns passes what the filter says of others."""
+        """Return the share of rows looked up by columns that pass the filter on the other columns."""
 
     def scan_of(self, relation: logical.Relation) -> logical.Scan | None:
-        """The scan that an input is, if it is one."""
+        """Return the scan that an input is, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,18 @@ class Alternative:
 
 
 def elsewhere(context: PlanningContext) -> tuple[Convention, ...]:
-    """The backends in which rows are spread: not in this process while it is the only member."""
+    """Return the backends in which rows are spread: not this process while it is the only member."""
     alone = context.members == 1
     return tuple(convention for convention in context.conventions if not (alone and convention is Convention.LOCAL))
 
 
 def has_several_places(convention: Convention, context: PlanningContext) -> bool:
-    """Whether rows of this backend are spread over members or tasks that work in parallel."""
+    """Test whether rows of this backend are spread over members or tasks that work in parallel."""
     return convention in elsewhere(context)
 
 
 def is_spread(required: Traits, context: PlanningContext) -> bool:
-    """Whether rows are required on members or in tasks, each of which has some of them."""
+    """Test whether rows are required on members or in tasks, each of which has some of them."""
     return required.distribution.kind is DistributionKind.PARTITIONED and has_several_places(
         required.convention, context
     )
@@ -113,4 +113,4 @@ class ExploreContext(Protocol):
     def new_column(self, name: str, type_: SqlType, *, nullable: bool = True) -> Column: ...
 
     def rows_left(self, relation: logical.Relation, keys: frozenset[int]) -> float:
-        """The share of a relation's rows that are left when it is grouped by these columns."""
+        """Return the share of a relation's rows that are left when it is grouped by these columns."""

@@ -23,7 +23,7 @@ _MAXIMUM_KEYS = 8
 
 
 def is_unique(node: Any, columns: Iterable[int]) -> bool:
-    """Whether no two rows have the same values in these columns."""
+    """Test whether no two rows have the same values in these columns."""
     grouped = frozenset(columns)
     return any(key <= grouped for key in unique_keys(node))
 
@@ -65,13 +65,13 @@ def _scan_keys(node: logical.Scan) -> UniqueKeys:
 
 
 def _less_fixed(keys: UniqueKeys, condition: Expression | None) -> UniqueKeys:
-    """A column that has one value tells no rows apart."""
+    """Remove fixed columns: a column that has one value distinguishes no rows."""
     fixed = fixed_columns(condition)
     return tuple(key - fixed for key in keys) if fixed else keys
 
 
 def fixed_columns(condition: Expression | None) -> frozenset[int]:
-    """The columns that equal a constant wherever the condition holds."""
+    """Return the columns that equal a constant wherever the condition holds."""
     fixed: set[int] = set()
     for part in conjuncts(condition):
         match part:
@@ -108,12 +108,12 @@ def _join_keys(node: logical.Join) -> UniqueKeys:
 
 
 def matches_at_most_once(node: logical.Join) -> bool:
-    """Whether a left row has at most one match, for the right columns that it must be equal to are unique."""
+    """Test whether a left row has at most one match: the compared right columns are unique."""
     return is_unique(node.right, _equal_columns(node)[1])
 
 
 def _equal_columns(node: logical.Join) -> tuple[frozenset[int], frozenset[int]]:
-    """The columns of the left and of the right side that the condition compares for equality."""
+    """Return the columns of the left and of the right side that the condition compares for equality."""
     equalities, _ = split_condition(node.condition, node.left.columns, node.right.columns)
     return (
         frozenset(equality.left.id for equality in equalities if isinstance(equality.left, Column)),
@@ -138,7 +138,7 @@ def has_exactly_one_row(node: Any) -> bool:
 
 
 def not_null_columns(node: Any) -> frozenset[int]:
-    """The columns that are never NULL: declared so, or refused by a filter where they are."""
+    """Return the columns that are never NULL: declared so, or refused by a filter where they are."""
     match node:
         case logical.Scan():
             return _refused(node.filter) | _declared(node)
@@ -171,7 +171,7 @@ def _declared(node: Any) -> frozenset[int]:
 
 
 def _not_null_of_join(node: logical.Join) -> frozenset[int]:
-    """Of the sides that are never missing; of an INNER or SEMI join also what the condition refuses."""
+    """Return the never-NULL columns of a join: of sides that are never missing, and those its condition refuses."""
     found: frozenset[int] = frozenset()
     if not node.kind.keeps_right:
         found |= not_null_columns(node.left)
@@ -192,7 +192,7 @@ def _refused(condition: Expression | None) -> frozenset[int]:
 
 
 def _candidates(part: Expression) -> Iterable[int]:
-    """Columns of simple predicates: looking through every long OR for every column would cost more than it gives."""
+    """Return the columns of simple predicates: looking through every long OR for every column would cost too much."""
     match part:
         case Call(function="in", arguments=(Column() as column, *_)):
             return (column.id,)

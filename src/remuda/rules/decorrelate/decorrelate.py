@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def decorrelate(tree: logical.Root, next_column: int) -> tuple[logical.Root, int]:
-    """The tree without any Apply, and the first column id that is still free."""
+    """Remove every Apply; return the tree and the first column id that is still free."""
     new_columns = NewColumns(next_column)
     result = _decorrelate(tree, new_columns)
     assert isinstance(result, logical.Root)
@@ -92,7 +92,7 @@ def _join(apply: logical.Apply, new_columns: NewColumns) -> LogicalNode:
 def _join_volatile(
     apply: logical.Apply, outer: Sequence[Column], left_columns: dict[int, Column], new_columns: NewColumns
 ) -> LogicalNode:
-    """A right side with random(), which two left rows of equal values must not share."""
+    """Join a volatile right side: two left rows of equal values must not share its random()."""
     is_plain = apply.kind in {JoinKind.INNER, JoinKind.LEFT, JoinKind.SINGLE} and apply.condition is None
     if is_plain and isinstance(apply.right, logical.Project) and _has_one_row(apply.right):
         return _project_row(replace(apply, kind=JoinKind.INNER), left_columns, new_columns)
@@ -100,7 +100,7 @@ def _join_volatile(
 
 
 def _join_per_row(apply: logical.Apply, outer: Sequence[Column], new_columns: NewColumns) -> LogicalNode:
-    """The general way, with a domain that has each left row apart."""
+    """Join by the general way, with a domain that has each left row apart."""
     right = apply.right
     left, evaluated, identity = _identified(apply.left, new_columns)
     own = tuple(dict.fromkeys((*outer, *identity)))
@@ -125,7 +125,7 @@ def _project_row(apply: logical.Apply, left_columns: dict[int, Column], new_colu
 
 
 def _has_one_row(node: Any) -> bool:
-    """Whether a relation has exactly one row, whatever its tables hold."""
+    """Test whether a relation has exactly one row, whatever its tables hold."""
     match node:
         case logical.Project() | logical.Sort():
             return _has_one_row(node.input)
@@ -136,7 +136,7 @@ def _has_one_row(node: Any) -> bool:
 
 
 def _identified(left: Any, new_columns: NewColumns) -> tuple[LogicalNode, LogicalNode, tuple[Column, ...]]:
-    """The left side, what the domain is taken from, and columns that no two left rows have the same values of.
+    """Return the left side, the source of the domain, and columns whose values identify a left row.
 
     Without a key, equal rows are numbered: which of them has which number does not matter. The domain may have more
     numbers than the left side, for it has no LIMIT.
@@ -152,7 +152,7 @@ def _identified(left: Any, new_columns: NewColumns) -> tuple[LogicalNode, Logica
 
 
 def _own(apply: logical.Apply, left_columns: dict[int, Column]) -> logical.Apply:
-    """An Apply whose condition and comparison name the left's columns as its own, not as those of an outer query."""
+    """Rename an Apply's condition and comparison to the left's columns, in place of those of an outer query."""
     return replace(
         apply,
         condition=None if apply.condition is None else substitute(apply.condition, left_columns),
@@ -186,7 +186,7 @@ def _lift_series(apply: logical.Apply, left_columns: dict[int, Column], new_colu
 
 
 def _asks_for_existence(apply: logical.Apply) -> bool:
-    """Whether the right side's rows are only counted as some or none: EXISTS."""
+    """Test whether the right side's rows are only counted as some or none: EXISTS."""
     return not apply.kind.delivers_right and apply.compared is None and apply.condition is None
 
 
@@ -204,7 +204,7 @@ def _any_row(node: Any) -> LogicalNode:
 
 
 def loosen(node: Any) -> LogicalNode:
-    """The same rows, though not as often: EXISTS and IN ask whether a row is there, not how many times.
+    """Return the same rows with fewer duplicates: EXISTS and IN ask whether a row is there, not how many times.
 
     A SEMI join (an inner sub-query) becomes an INNER one, through which predicates can be pulled up from both sides,
     and DISTINCT goes. Only where predicates have to pass: an INNER join multiplies rows, a chain of INTERSECTs of large
@@ -231,7 +231,7 @@ def loosen(node: Any) -> LogicalNode:
 def _join_pulled(
     apply: logical.Apply, pulled: Pulled, left_columns: dict[int, Column], new_columns: NewColumns
 ) -> LogicalNode:
-    """The join with what was pulled up; columns that the right side computed from left ones are computed after it.
+    """Join with what was pulled up; columns that the right side computed from left ones are computed after it.
 
     Where the join keeps left rows without a match they must be NULL for those: a column that is TRUE in every right
     row tells.

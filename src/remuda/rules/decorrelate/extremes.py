@@ -109,7 +109,7 @@ def _by_extremes(
 def _nulls(
     outer: Expression, value: Column, calls: list[AggregateCall], new_columns: NewColumns, *, never_null: bool
 ) -> tuple[Expression, Expression]:
-    """When the sub-query has no row, and when what is not met is unknown. May add calls that count its NULLs."""
+    """Return the conditions for a sub-query without a row and for an unknown result; may add calls that count NULLs."""
     outer_null = Call("is null", (outer,), BOOLEAN)
     if never_null:
         return Call("is null", (calls[0].column,), BOOLEAN), outer_null

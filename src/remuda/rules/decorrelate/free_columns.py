@@ -29,7 +29,7 @@ COUNTS = frozenset({"count", "count_if", "approx_count_distinct", "regr_count"})
 def with_defaults(
     aggregate: Aggregate, calls: tuple[AggregateCall, ...], new_columns: NewColumns
 ) -> tuple[Aggregate, tuple[Assignment, ...]]:
-    """The aggregate with its counts under other names, and what each call is above an outer join with it."""
+    """Rename the counts of an aggregate, and return what each call is above an outer join with it."""
     renamed: list[AggregateCall] = []
     items: list[Assignment] = []
     for call in calls:
@@ -45,7 +45,7 @@ def with_defaults(
 
 
 def free_columns(node: Any) -> dict[int, Column]:
-    """The free columns of a tree by id, in the order of their first use, whichever outer query they belong to.
+    """Return the free columns of a tree by id, in the order of their first use, for all outer queries.
 
     The right side of an `Apply` may name what its left side delivers, so those are free in the side alone.
     """
@@ -58,7 +58,7 @@ def free_columns(node: Any) -> dict[int, Column]:
 
 
 def expressions_of(node: LogicalNode) -> tuple[Expression, ...]:
-    """Every expression of a node, where columns can be named that its inputs do not deliver."""
+    """Return every expression of a node that may name columns which its inputs do not deliver."""
     match node:
         case logical.Scan():
             # What a scan's filter names are columns of its map, delivered or not.

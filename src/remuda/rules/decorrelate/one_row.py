@@ -39,7 +39,7 @@ class _OneRow:
 
 
 def join_one_row(apply: logical.Apply, outer: Sequence[Column], new_columns: NewColumns) -> LogicalNode | None:
-    """The Apply as a projection over its left side and the one row; None where the right side may have several."""
+    """Return the Apply as a projection over its left side and the one row; None where there may be several."""
     row = _one_row(apply.right)
     if row is None:
         return None
@@ -76,7 +76,7 @@ def _one_row(node: Any) -> _OneRow | None:
 def _beside(
     apply: logical.Apply, aggregate: logical.Aggregate, outer: Sequence[Column], new_columns: NewColumns
 ) -> LogicalNode:
-    """Every left row with its row of the aggregate."""
+    """Join every left row with its row of the aggregate."""
     left: LogicalNode = apply.left  # type: ignore[assignment]
     free = free_columns(aggregate)
     needed = [column for column in outer if column.id in free]
@@ -97,7 +97,7 @@ def _beside(
 
 
 def _finish(apply: logical.Apply, row: _OneRow, beside: LogicalNode) -> LogicalNode:
-    """What the kind of the Apply makes of a row that is there exactly where the guard is true."""
+    """Apply the kind of the Apply to a row that exists exactly where the guard is true."""
     own: dict[int, Expression] = {column.id: column for column in apply.left.columns}
     meanings = {id_: substitute(expression, own) for id_, expression in row.meanings.items()}
     present = [] if row.guard is None else [substitute(row.guard, own)]

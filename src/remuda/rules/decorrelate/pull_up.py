@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def first_of_each(
     node: LogicalNode, limit: logical.Limit, partition: tuple[Column, ...], new_columns: NewColumns
 ) -> LogicalNode:
-    """What `limit` keeps of each group of equal `partition`: rows with a number above OFFSET, as many as LIMIT says.
+    """Return the rows that `limit` keeps of each group of equal `partition`, by their numbers in the group.
 
     The number minus OFFSET is compared, for OFFSET plus LIMIT may be too large for a BIGINT.
     """
@@ -56,7 +56,7 @@ def first_of_each(
 
 
 def order_of(limit: logical.Limit) -> Collation:
-    """The order by which LIMIT counts: its own, or that of the Sort below it."""
+    """Return the order by which LIMIT counts: its own, or that of the Sort below it."""
     if not limit.collation and isinstance(limit.input, logical.Sort):
         return limit.input.collation
     return limit.collation
@@ -91,7 +91,7 @@ class PullUp:
         self._new_columns = new_columns
 
     def pull(self, node: Any) -> Pulled | None:
-        """The same rows with everything correlated on top; None where that cannot be done."""
+        """Return the same rows with everything correlated on top, or None."""
         if not self._outer & free_columns(node).keys():
             return Pulled(node)
         match node:
@@ -119,7 +119,7 @@ class PullUp:
         return bool(self._outer & columns_of(expression).keys())
 
     def _split(self, condition: Expression | None) -> tuple[list[Expression], list[Expression]]:
-        """The conjuncts that name outer columns, and the others."""
+        """Split conjuncts into those that name outer columns, and the others."""
         parts = conjuncts(condition)
         return [part for part in parts if self._is_outer(part)], [part for part in parts if not self._is_outer(part)]
 
@@ -140,7 +140,7 @@ class PullUp:
         return Pulled(self._deliver(below, kept, meanings), below.predicates, meanings)
 
     def _deliver(self, below: Pulled, items: list[Assignment], meanings: Mapping[int, Expression]) -> LogicalNode:
-        """A projection that also passes on what predicates and meanings need; none where it would have no column."""
+        """Return a projection that also passes on the columns of predicates and meanings; none without columns."""
         have = {item.column.id for item in items}
         needed = columns_of(*below.predicates, *meanings.values())
         passed = [column for column in below.node.columns if column.id in needed and column.id not in have]
@@ -163,7 +163,7 @@ class PullUp:
         return None if grouped is None else Pulled(*grouped)
 
     def group(self, node: logical.Aggregate) -> tuple[logical.Aggregate, tuple[Expression, ...]] | None:
-        """The aggregate of every outer row at once, by the inner columns that the outer ones are equal to.
+        """Aggregate for every outer row at once, by the inner columns that the outer ones are equal to.
 
         Without keys of its own it has no row, instead of one, where nothing is equal: the caller sees to that.
         """
@@ -196,7 +196,7 @@ class PullUp:
     def _equal_columns(
         self, below: Pulled, keys: frozenset[int]
     ) -> tuple[LogicalNode, tuple[Expression, ...], tuple[Column, ...]] | None:
-        """The inner columns that, added to `keys`, make every predicate one that picks whole groups.
+        """Return the inner columns that, added to `keys`, make every predicate one that picks whole groups.
 
         That is a predicate that names only keys, and an equality of something inner with something outer: within a
         group it then has one value. Something inner that is not a column becomes one.
@@ -229,7 +229,7 @@ class PullUp:
         return tree, tuple(predicates), tuple(more.values())
 
     def _sides(self, predicate: Expression, inner: set[int]) -> tuple[Expression, Expression] | None:
-        """An equality as (inner side, outer side); None where the two are mixed."""
+        """Return an equality as (inner side, outer side); None where the two are mixed."""
         if not isinstance(predicate, Call) or predicate.function not in EQUALITIES:
             return None
         left, right = predicate.arguments
@@ -239,7 +239,7 @@ class PullUp:
         return None
 
     def _renamed(self, pulled: Pulled, taken: Iterable[Column]) -> Pulled:
-        """The same with other names for those columns that the other side of a join delivers too.
+        """Rename the columns that the other side of a join delivers too.
 
         A domain is a copy of the left side. What names outer columns is pulled up out of both, and so are the columns
         that it reads, which have the same ids in the copy.

@@ -72,7 +72,7 @@ class PushDomain:
         self._tables: set[int] = set()
 
     def _refuse_drawn_domain(self, span: Span | None) -> None:
-        """The left side is evaluated twice: for the domain, and itself. What random() decides would differ."""
+        """Refuse a volatile left side: it is evaluated twice, for the domain and for itself."""
         evaluated = trim(self._left, {column.id for column in self._outer})
         if calls_volatile(evaluated):
             message = "this sub-query cannot depend on values of random() or on rows chosen by it"
@@ -119,11 +119,11 @@ class PushDomain:
                 raise AssertionError(f"{type(node).__name__} in a sub-query")
 
     def equalities(self, pushed: Pushed) -> list[Expression]:
-        """What makes a row of `pushed` one for a given left row."""
+        """Return the equalities that make a row of `pushed` one for a given left row."""
         return _equal(self._outer, pushed.domain)
 
     def _depends(self, node: Any) -> bool:
-        """Whether the rows differ from combination to combination, or are labelled with one already."""
+        """Test whether the rows differ between combinations, or are labelled with one already."""
         if self._outer_ids & free_columns(node).keys() or (self._per_row and calls_volatile(node)):
             return True
         return bool(self._tables) and any(
@@ -186,7 +186,7 @@ class PushDomain:
         return Pushed(window, below.domain)
 
     def _join(self, node: logical.Join) -> Pushed:
-        """The domain goes to the side that needs it, and to a side that keeps rows without a match.
+        """Push the domain to the side that needs it, and to a side that keeps rows without a match.
 
         Not to the right side of a LEFT join alone: a left row is kept once for each combination without a match.
         """
@@ -241,7 +241,7 @@ class PushDomain:
         return Pushed(logical.Expand(below.node, (*domain, *node.columns), projections), domain)
 
     def _values(self, node: logical.Values) -> Pushed:
-        """Rows that name outer columns: a projection of the domain for each row."""
+        """Join rows that name outer columns as a projection of the domain for each row."""
         domain = self._domain()
         rows = [
             logical.Project(
@@ -265,7 +265,7 @@ class PushDomain:
         )
 
     def _recursive(self, node: logical.Recursive) -> Pushed:
-        """Every combination recurses on its own: the working table carries it, so the step finds it there."""
+        """Push the domain into a recursion: the working table carries it, so every combination recurses on its own."""
         self._tables.add(node.table)
         parts = [self.push(part) for part in node.inputs]
         domain = self._copies()
@@ -278,12 +278,12 @@ class PushDomain:
 
 
 def calls_volatile(node: Any) -> bool:
-    """Whether a tree calls a function that has another value each time."""
+    """Test whether a tree calls a volatile function."""
     return any(is_volatile(part) for each in walk(node) for part in expressions_of(each))
 
 
 def without_limits(node: Any) -> Any:
-    """The tree without LIMITs where that gives it more rows and changes none: a domain may have too many values.
+    """Remove LIMITs where that gives more rows and changes none: a domain may have too many values.
 
     Evaluated a second time, `LIMIT 10` may choose ten other rows among equals, and a left row would find nothing. Below
     an aggregate or a window a LIMIT stays: without it there would be other values.

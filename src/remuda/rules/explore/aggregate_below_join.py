@@ -97,7 +97,7 @@ def _is_movable(call: AggregateCall) -> bool:
 
 
 def _are_null_without(relation: Any, calls: tuple[AggregateCall, ...], expressions: dict[int, Expression]) -> bool:
-    """Whether each call leaves out every row in which the relation's columns are NULL throughout."""
+    """Test whether each call leaves out every row in which the relation's columns are NULL throughout."""
     missing = {column.id for column in relation.columns}
     return all(
         call.argument is not None
@@ -112,7 +112,7 @@ def _is_key(id_: int, node: logical.Aggregate) -> bool:
 
 
 def _under_projections(node: Any) -> tuple[Any, dict[int, Expression]]:
-    """What projections are over, and what their columns mean in its terms; not those that pass through."""
+    """Return the input of projections and what their columns mean in its terms."""
     meanings: dict[int, Expression] = {}
     while isinstance(node, logical.Project):
         own = {item.column.id: item.expression for item in node.assignments if not item.is_identity}
@@ -122,7 +122,7 @@ def _under_projections(node: Any) -> tuple[Any, dict[int, Expression]]:
 
 
 def _conditions(node: Any) -> Iterator[Expression]:
-    """The conditions of all joins of the tree."""
+    """Return the conditions of all joins of the tree."""
     if isinstance(node, logical.Join):
         yield from (part for part in (node.condition, node.compared) if part is not None)
         yield from _conditions(node.left)
@@ -134,7 +134,7 @@ def _relations(join: logical.Join) -> int:
 
 
 def _sides(join: Any, used: frozenset[int], named: frozenset[int]) -> Iterator[_Side]:
-    """The relations furthest down that have all `used` columns."""
+    """Return the lowest relations that have all `used` columns."""
     named |= frozenset(columns_of(join.condition, join.compared))
     sides = [(join.left, join.kind.keeps_right)]
     if join.kind.delivers_right and join.kind is not JoinKind.SINGLE:
@@ -183,7 +183,7 @@ def _aggregated_below(
 def _whole_calls(
     calls: tuple[AggregateCall, ...], renamed: dict[int, Column], side: _Side, context: ExploreContext
 ) -> tuple[tuple[AggregateCall, ...], tuple[Assignment, ...]]:
-    """The calls as they are; a count is 0 and not NULL where an outer join finds no row of the side."""
+    """Return the calls as they are; a count is 0 and not NULL where an outer join finds no row of the side."""
     moved: list[AggregateCall] = []
     results: list[Assignment] = []
     for call in calls:
@@ -210,14 +210,14 @@ def _with_relation(node: Any, old: Any, new: Any) -> Any:
 
 
 def _tells_rows_apart(keys: tuple[Column, ...], joined: Any, above: dict[int, Expression]) -> bool:
-    """Whether no two joined rows have the same keys: then there is nothing left to add up."""
+    """Test whether the keys are unique among the joined rows, so that nothing is left to aggregate."""
     sources = [above.get(key.id, key) for key in keys]
     own = {source.id for source in sources if isinstance(source, Column)}
     return bool(keys) and is_unique(joined, _with_equals(joined, own))
 
 
 def _with_equals(node: Any, keys: set[int]) -> set[int]:
-    """The columns with those that INNER joins set equal to them."""
+    """Add the columns that INNER joins set equal to them."""
     found = set(keys)
     pairs = [
         {argument.id for argument in part.arguments if isinstance(argument, Column)}

@@ -57,7 +57,7 @@ def split_disjunction(node: Any) -> logical.Union | None:
 
 
 def _leading_columns(definition: MapDefinition) -> frozenset[str]:
-    """Columns by which rows can be found: those that lead an index, and a key of one column."""
+    """Return the columns by which rows can be found: those that lead an index, and a key of one column."""
     leading = {index.columns[0] for index in definition.indexes}
     return frozenset(leading | (set(definition.key) if len(definition.key) == 1 else set()))
 
@@ -67,7 +67,7 @@ def _is_served(branch: Expression, leading: frozenset[str]) -> bool:
 
 
 def _led_by(branch: Expression, leading: frozenset[str]) -> str | None:
-    """The leading column that a conjunct of the branch compares with a constant."""
+    """Return the leading column that a conjunct of the branch compares with a constant."""
     for part in conjuncts(branch):
         if isinstance(part, Call) and part.function in _COMPARISONS:
             columns = [argument for argument in part.arguments if isinstance(argument, Column)]
@@ -122,7 +122,7 @@ def look_up_semi_join(node: Any) -> logical.Project | None:
 
 
 def semi_join_as_inner(join: logical.Join, scan: logical.Scan) -> logical.Project | None:
-    """As above, where the left side of the join is known to be the scan."""
+    """Apply `semi_join_as_inner` where the left side of the join is known to be the scan."""
     if join.kind is not JoinKind.SEMI:
         return None
     equalities, rest = split_condition(join.condition, join.left.columns, join.right.columns)

@@ -40,7 +40,7 @@ class SplitCalls:
 def split_calls(
     calls: Sequence[AggregateCall], new_column: MakesColumns, arguments: dict[int, Column] | None = None
 ) -> SplitCalls:
-    """Every call must split. `arguments` are columns that stand for arguments further down, by id."""
+    """Split every call into partial and final ones; `arguments` are columns for arguments further down, by id."""
     lower: list[AggregateCall] = []
     upper: list[AggregateCall] = []
     results: list[Assignment] = []
@@ -80,7 +80,7 @@ def _result(call: AggregateCall, merged: list[Expression]) -> Expression:
 def put_together(
     node: logical.Aggregate, source: Relation, split: SplitCalls, others: tuple[AggregateCall, ...] = ()
 ) -> LogicalNode:
-    """The aggregate over partial results; `others` are calls of `node` that are computed above as they are."""
+    """Build the aggregate over partial results; `others` are calls of `node` that are computed above as they are."""
     upper = logical.Aggregate(source, node.keys, (*split.upper, *others))
     if all(item.is_identity for item in split.results):
         return upper
@@ -95,14 +95,14 @@ _ONE_ROW = frozenset(
 
 
 def is_known_of_one_row(call: AggregateCall) -> bool:
-    """Not where the row's value may not fit the type of the result."""
+    """Test whether a call's result over one row is known: not where its value may not fit the result's type."""
     if call.function not in _ONE_ROW:
         return False
     return call.argument is None or call.function == "count" or not can_fail(coerce(call.argument, call.column.type))
 
 
 def _of_one_row(call: AggregateCall) -> Expression:
-    """What a call is where its group has exactly one row."""
+    """Return the value of a call over a group of exactly one row."""
     argument, result = call.argument, call.column.type
     if argument is None:
         return Literal(1, BIGINT)
@@ -115,7 +115,7 @@ def _of_one_row(call: AggregateCall) -> Expression:
 
 
 def without_grouping(node: logical.Aggregate) -> LogicalNode:
-    """The aggregate where each group has exactly one row."""
+    """Return the aggregate as a projection where each group has exactly one row."""
     passed = tuple(Assignment(column, column) for column in node.keys)
     computed = tuple(Assignment(call.column, _of_one_row(call)) for call in node.calls)
     return logical.Project(node.input, (*passed, *computed))

@@ -64,7 +64,7 @@ def candidate_branches(
 
 
 def _alternatives(part: Expression) -> tuple[Expression, ...]:
-    """The branches of an OR; x IN (y, z) is x = y OR x = z where y and z are no constants."""
+    """Return the branches of an OR; x IN (y, z) is x = y OR x = z where y and z are no constants."""
     if isinstance(part, Call) and part.function == "in":
         value, *candidates = part.arguments
         if any(columns_of(candidate) for candidate in candidates):

@@ -186,7 +186,7 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
 
 
 def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
-    """On the coordinator; or on every member, where that is required and every member has both sides anyway."""
+    """Join on the coordinator, or on every member where that is required and every member has both sides."""
     several = has_several_places(required.convention, context) or context.members > 1
     match required.distribution.kind:
         case DistributionKind.PARTITIONED if several:
@@ -204,7 +204,10 @@ def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, 
 def _with_right_replicated(
     sides: JoinSides, required: Traits, context: PlanningContext, build: Build
 ) -> Iterator[Alternative]:
-    """Where the left rows are. Not where right rows without a match come out: every member would find them so."""
+    """Join where the left rows are, with the right side replicated.
+
+    Not where unmatched right rows are kept: every member would find them.
+    """
     if sides.kind.keeps_right or not is_spread(required, context):
         return
     by = required.distribution.columns
@@ -223,7 +226,7 @@ def _delivers(relation: logical.Relation, ids: tuple[int, ...]) -> bool:
 
 
 def _by_partition(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
-    """On each member, or in each task, over rows that the keys bring together.
+    """Join on each member, or in each task, rows that the keys bring together.
 
     Not a MARK join without keys: whether the right side has a row at all is not known on one member.
     """
@@ -265,7 +268,7 @@ def _placing(
 
 
 def _choices(sides: JoinSides, context: PlanningContext) -> Iterator[tuple[JoinKey, ...]]:
-    """By which keys, and in which order, both sides may be partitioned: as a side is already, or by all of them."""
+    """Return the keys, in order, by which both sides may be partitioned: as a side is already, or by all of them."""
     seen: set[tuple[JoinKey, ...]] = set()
     by_left, by_right = {key.left.id: key for key in sides.keys}, {key.right.id: key for key in sides.keys}
     for relation, by_id in ((sides.left, by_left), (sides.right, by_right)):
@@ -280,7 +283,7 @@ def _choices(sides: JoinSides, context: PlanningContext) -> Iterator[tuple[JoinK
 
 
 def _together(kind: JoinKind, by_left: Distribution, by_right: Distribution) -> tuple[Distribution, ...]:
-    """By which columns the joined rows are together: not by one that is NULL where a side has no match."""
+    """Return the columns by which the joined rows are partitioned: none that is NULL where a side has no match."""
     found: list[Distribution] = []
     if not kind.keeps_right:
         found.append(by_left)

@@ -134,7 +134,7 @@ def _lookup(
 
 
 def _places(lookup: _Lookup, required: Traits, context: PlanningContext) -> Iterator[tuple[Traits, Any]]:
-    """Where the input must be for its matches to be found there, and how the join is made then."""
+    """Return the distributions of the input in which its matches can be found, and how the join is made then."""
     definition = lookup.scan.map
     if not (has_several_places(required.convention, context) or context.members > 1):
         yield AT_ROOT.in_order(required.collation), lambda source: lookup.build(source, ROOT)

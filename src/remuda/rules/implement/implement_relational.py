@@ -62,7 +62,7 @@ def implement_project(node: logical.Project, required: Traits, _context: Plannin
 
 
 def project_over(source: Any, node: logical.Project) -> physical.Project:
-    """The projection of a source: traits by columns that pass through unchanged hold by their new names."""
+    """Project a source: traits by columns that pass through unchanged hold by their new names."""
     back = {
         item.expression.id: item.column.id for item in reversed(node.assignments) if isinstance(item.expression, Column)
     }
@@ -77,7 +77,7 @@ def project_over(source: Any, node: logical.Project) -> physical.Project:
 
 
 def _renamed(collation: Collation, names: dict[int, int]) -> Collation:
-    """The order in terms of other columns, up to the first key that has no name there."""
+    """Rename the order, up to the first key that has no name there."""
     renamed = []
     for key in collation:
         if key.column not in names:
@@ -134,7 +134,7 @@ def partitioning_of(node: logical.Modify | physical.Modify) -> tuple[int, ...]:
 
 
 def _in_order(source: Any, columns: tuple[Column, ...]) -> Any:
-    """The source with exactly these columns: another order of joins delivers them in another order."""
+    """Project exactly these columns: another order of joins delivers them in another order."""
     if tuple(source.columns) == columns:
         return source
     assignments = tuple(logical.Assignment(column, column) for column in columns)

@@ -74,7 +74,7 @@ def _limit(source: PhysicalNode, node: logical.Limit, traits: Traits) -> physica
 
 
 def rows_needed(node: logical.Limit | physical.Limit | physical.TopN) -> Expression | None:
-    """How many rows a member or a worker has to send at most: those that are skipped and those that are kept."""
+    """Return how many rows a member or a worker has to send at most: OFFSET plus LIMIT."""
     if node.count is None or node.offset is None:
         return node.count
     if isinstance(node.count, Literal) and isinstance(node.offset, Literal):

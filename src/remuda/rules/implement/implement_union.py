@@ -31,7 +31,7 @@ def union_in_place(node: logical.Union, required: Traits, context: PlanningConte
 
 
 def _places(required: Traits, context: PlanningContext) -> Iterator[Traits]:
-    """Where the inputs may be so that their rows, put together, are where they are required or can be brought there."""
+    """Return the distributions of the inputs that put their rows together where they are required."""
     several = has_several_places(required.convention, context)
     if several and required.distribution.kind is DistributionKind.REPLICATED:
         yield Traits(required.convention, REPLICATED)
@@ -43,7 +43,7 @@ def _places(required: Traits, context: PlanningContext) -> Iterator[Traits]:
 
 
 def _shared_place(node: logical.Union, sources: tuple[Any, ...]) -> Distribution:
-    """Of spread rows: by which columns of the union they are together, if it is the same ones for all inputs."""
+    """Return the columns of the union by which spread rows are partitioned, if they are the same for all inputs."""
     kinds = {source.traits.distribution.kind for source in sources}
     if kinds == {DistributionKind.REPLICATED}:
         return REPLICATED

@@ -58,7 +58,7 @@ class JoinSides:
         return bool(compared_keys(self.compared, right))
 
     def commuted(self) -> JoinSides | None:
-        """With left and right exchanged; None where the kind of join does not allow it."""
+        """Exchange left and right; None where the kind of join does not allow it."""
         kind = _COMMUTED.get(self.kind)
         if kind is None:
             return None
@@ -110,7 +110,7 @@ def _compared_columns(
     items: tuple[list[logical.Assignment], list[logical.Assignment]],
     new_column: Callable[[str, SqlType], Column],
 ) -> Expression | None:
-    """The comparison as equalities of columns, some of which are computed; None where it is something else."""
+    """Return the comparison as equalities of columns, some of which are computed, or None."""
     right_ids = {column.id for column in node.right.columns}
     pairs: list[tuple[Expression, Expression]] = []
     for part in conjuncts(node.compared):
@@ -145,7 +145,7 @@ def _as_column(
 
 
 def keeps_order(sides: JoinSides, collation: Collation, context: PlanningContext) -> bool:
-    """Whether a join that takes its left rows as they come delivers this order: the left side can come in it.
+    """Test whether a join that keeps the order of its left rows delivers this order: the left side can come in it.
 
     By an index, without a sort: a sort of the joined rows is an alternative anyway. Not where right rows without a
     match come out, which is at the end.
@@ -158,7 +158,7 @@ def keeps_order(sides: JoinSides, collation: Collation, context: PlanningContext
 
 
 def with_items(source: Any, items: Items) -> Any:
-    """The source and, beside its columns, those that are computed for the join."""
+    """Add the columns that are computed for the join to those of the source."""
     if not items:
         return source
     same = tuple(logical.Assignment(column, column) for column in source.columns)

@@ -119,7 +119,7 @@ def push_filter_past_aggregate(node: LogicalNode) -> LogicalNode | None:
 def _split(
     condition: Expression, keys: AbstractSet[int], *, grouped: bool = False
 ) -> tuple[list[Expression], list[Expression]]:
-    """The conjuncts that name only `keys`, and the others.
+    """Split conjuncts into those that name only `keys`, and the others.
 
     Not one that can fail after one of the others: it would meet rows that the other excludes. Where the keys are those
     of groups, not one that tells -0.0 from 0.0, for both are in one group.

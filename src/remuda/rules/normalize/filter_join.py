@@ -73,7 +73,7 @@ def turn_outer_join_inner(node: LogicalNode) -> LogicalNode | None:
 
 
 def inner_kind(join: logical.Join, condition: Expression) -> JoinKind | None:
-    """The kind of which nothing that a condition lets through gets lost; None where that is the same."""
+    """Return the kind of join that drops only rows which the condition refuses; None for the same kind."""
     if join.kind not in {JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL}:
         return None
     parts = conjuncts(condition)
@@ -148,7 +148,7 @@ def _without_mark(node: LogicalNode, kind: JoinKind, value: Literal) -> LogicalN
 
 
 def _is_mark_test(part: Expression, join: logical.Join, kind: JoinKind) -> bool:
-    """Whether a conjunct keeps exactly the rows that a SEMI or an ANTI join keeps."""
+    """Test whether a conjunct keeps exactly the rows that a SEMI or an ANTI join keeps."""
     if kind is JoinKind.SEMI:
         return part == join.mark or part == Call("is true", (join.mark,), TRUE.type)  # type: ignore[arg-type]
     if part != Call("not", (join.mark,), TRUE.type):  # type: ignore[arg-type]

@@ -180,7 +180,7 @@ def _only_renames(node: logical.Project) -> bool:
 
 
 def _are_apart(one: Relation, other: Relation) -> bool:
-    """Whether no column is delivered by both: a domain is the left side once more, under names of its own."""
+    """Test whether no column is delivered by both: a domain is the left side once more, under names of its own."""
     return {column.id for column in one.columns}.isdisjoint(column.id for column in other.columns)
 
 

@@ -27,7 +27,7 @@ _COMPARISONS = frozenset({"=", "<", "<=", ">", ">=", "in"})
 
 
 def restrict(node: Any, predicate: Expression) -> Any | None:
-    """The tree with its scans reading only what meets the predicate; None where that changes nothing.
+    """Push the predicate into the scans of the tree; None where that changes nothing.
 
     Legal where rows that fail the predicate matter to no operator above.
     """
@@ -113,7 +113,7 @@ def _known_of_join(node: logical.Join, columns: frozenset[int]) -> list[Expressi
 
 
 def _compares(part: Expression, columns: frozenset[int]) -> bool:
-    """`column = constant` and the like, as an index or pruning can use it."""
+    """Test for `column = constant` and the like, as an index or pruning can use it."""
     if not columns or not isinstance(part, Call):
         return False
     if part.function == "or":

@@ -66,7 +66,7 @@ def merge_limits(node: LogicalNode) -> LogicalNode | None:
 
 
 def _number(expression: Expression | None, absent: int) -> int | None:
-    """The value of LIMIT or OFFSET; None where it is known only at execution."""
+    """Return the value of LIMIT or OFFSET; None where it is known only at execution."""
     if expression is None:
         return absent
     return expression.value if isinstance(expression, Literal) and isinstance(expression.value, int) else None
@@ -161,7 +161,7 @@ def push_limited_project_past_union(node: LogicalNode) -> LogicalNode | None:
 
 
 def _needed_rows(node: logical.Limit) -> Expression | None:
-    """How many of the first rows LIMIT and OFFSET need to see."""
+    """Return how many of the first rows LIMIT and OFFSET need to see."""
     if node.offset is None:
         return node.count
     if node.count is None:
@@ -173,14 +173,14 @@ def _needed_rows(node: logical.Limit) -> Expression | None:
 
 
 def _saturated_sum(count: Expression, offset: Expression) -> Expression | None:
-    """Of numbers that are known at execution. LIMIT 9223372036854775807, for all rows, must not overflow."""
+    """Add numbers that are known at execution. LIMIT 9223372036854775807, for all rows, must not overflow."""
     room = call("-", Literal(_MAXIMUM, BIGINT), coerce(offset, BIGINT))
     kept = None if room is None else call("least", coerce(count, BIGINT), room)
     return None if kept is None else call("+", kept, coerce(offset, BIGINT))
 
 
 def _limited(node: Any, count: Expression, order: Any) -> Any:
-    """The relation cut, unless it is cut already or too short to cut."""
+    """Limit the relation, unless it is limited already or too short."""
     if _is_short(node, count) or has_at_most_one_row(node):
         return node
     return logical.Limit(node, count, None, order)

@@ -47,7 +47,7 @@ def turn_join_semi_below_distinct(node: LogicalNode) -> LogicalNode | None:
 
 
 def _with_semi_joins(node: Any, needed: frozenset[int]) -> LogicalNode | None:
-    """The rows at least once each, as far as the needed columns tell them apart; None where nothing changes."""
+    """Replace joins by SEMI joins where only the existence of rows counts; None where nothing changes."""
     match node:
         case logical.Project():
             kept = tuple(item for item in node.assignments if item.column.id in needed)
@@ -78,7 +78,7 @@ def _with_semi_join(node: logical.Join, needed: frozenset[int]) -> LogicalNode |
 
 
 def _is_connected(node: Any) -> bool:
-    """Whether equalities connect all relations here, so that none is joined with another by every pair.
+    """Test whether equalities connect all relations here, so that none is joined with another by every pair.
 
     Of `a, b, c` with `a.x = c.x AND b.y = c.y` it is `c` that connects the others: as the tested side of a SEMI join it
     would leave all pairs of `a` and `b`.
@@ -96,7 +96,7 @@ def _is_connected(node: Any) -> bool:
 
 
 def _multiplies(node: logical.Join) -> bool:
-    """Whether rows of both sides may have several matches."""
+    """Test whether rows of both sides may have several matches."""
     equalities, _ = split_condition(node.condition, node.left.columns, node.right.columns)
     return not is_unique(node.left, _ids(each.left for each in equalities)) and not is_unique(
         node.right, _ids(each.right for each in equalities)

@@ -155,7 +155,7 @@ class RuleTrace:
 
 
 def normalize(tree: logical.Root, trace: RuleTrace | None = None) -> logical.Root:
-    """The rules, then once more after what they made superfluous is trimmed: filters that sank took columns along."""
+    """Apply the rules, then trim and apply them once more: filters that sank took columns along."""
     trace = trace or RuleTrace()
     normalizer = _Normalizer(trace)
     first = normalizer.run(tree)

@@ -47,7 +47,7 @@ _OPPOSITES = {
 
 
 def simplify(condition: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
-    """The condition folded, with NOT moved to the comparisons, short IN lists, and no test that must succeed.
+    """Fold a condition: NOT moved to the comparisons, short IN lists, and no test that must succeed.
 
     The same object where nothing changes. `not_null` gives the columns that are never NULL; it is called only where
     something is tested for NULL.
@@ -57,7 +57,7 @@ def simplify(condition: Expression, not_null: Callable[[], Collection[int]]) -> 
 
 
 def simplify_asked(condition: Expression, not_null: Callable[[], Collection[int]]) -> Expression:
-    """As `simplify`, for a condition of which only matters where it is true: false and NULL are the same.
+    """Simplify a condition of which only matters where it is true: false and NULL are the same.
 
     `a IS NOT DISTINCT FROM b` is then `a = b` where one of them is never NULL, and `CASE WHEN a IS NOT NULL THEN FALSE
     ELSE NULL END`, which is `a = 1.5` of an INTEGER, is FALSE.
@@ -74,8 +74,10 @@ def simplify_asked(condition: Expression, not_null: Callable[[], Collection[int]
 
 
 def _settle(condition: Expression) -> Expression:
-    """A choice between a constant and NULL is the constant, as far as it can be true. Only below AND and OR: `NOT NULL`
-    is not true, `NOT FALSE` is."""
+    """Replace a choice between a constant and NULL by the constant, as far as it can be true.
+
+    Only below AND and OR: `NOT NULL` is not true, `NOT FALSE` is.
+    """
     match condition:
         case Call(function="and" | "or", arguments=parts):
             settled = tuple(map(_settle, parts))
@@ -180,7 +182,7 @@ def _factor(part: Expression) -> Expression | None:
 
 
 def implied_by_sides(condition: Expression, side: Collection[int]) -> Iterable[Expression]:
-    """What an OR over several relations says of one of them.
+    """Return what an OR over several relations implies for one of them.
 
     (l.a = 1 AND r.b = 2) OR (l.a = 3 AND r.b = 4) says of l: l.a = 1 OR l.a = 3. It is a consequence and not the
     whole: the OR stays. What can be an error is left out: there it has its turn after the rest of its branch.
@@ -211,7 +213,7 @@ _EQUAL_FOR_EQUALS = frozenset(
 
 
 def told_apart(expression: Expression) -> frozenset[int]:
-    """The columns of which the expression may have different values where they are equal: -0.0 = 0.0, not as texts.
+    """Return the columns whose equal values an expression may tell apart: -0.0 = 0.0, not as texts.
 
     A group has one value for all its rows: an expression evaluated once for it must give the value of each row.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def trim_columns(tree: logical.Root) -> logical.Root:
-    """Every operator delivers only columns that some operator above it names, or that it needs itself and passes on.
+    """Trim every operator to the columns that operators above it name, or that it needs itself and passes on.
 
     What has nothing to trim stays the same object.
     """
@@ -31,7 +31,7 @@ def trim_columns(tree: logical.Root) -> logical.Root:
 
 
 def trim(node: Any, needed: set[int]) -> LogicalNode:
-    """`needed` are the ids of the columns that the operators above name."""
+    """Trim a tree to the columns that the operators above name; `needed` are their ids."""
     tree: LogicalNode = node
     match tree:
         case logical.Scan():
@@ -78,7 +78,7 @@ def _over(node: LogicalNode, *trimmed: LogicalNode) -> LogicalNode:
 
 
 def _places(columns: tuple[Column, ...], needed: set[int]) -> list[int]:
-    """Which columns are needed, by their ordinals; at least one, so that there are rows."""
+    """Return the ordinals of the needed columns; at least one, so that there are rows."""
     return [ordinal for ordinal, column in enumerate(columns) if column.id in needed] or [0]
 
 
@@ -106,7 +106,7 @@ def _trim_aggregate(node: logical.Aggregate, needed: set[int]) -> LogicalNode:
 
 
 def _trim_join(node: logical.Join | logical.Apply, needed: set[int]) -> LogicalNode:
-    """A join that only adds columns goes with them: MARK whose mark is unused, LEFT that finds one match at most.
+    """Remove a join that only adds unused columns: MARK whose mark is unused, LEFT that finds one match at most.
 
     Not a LEFT join that may find two, for it doubles left rows, nor SINGLE, which may be an error.
     """

@@ -40,7 +40,7 @@ class Aggregation:
         self.allowed = {column.id for column in self.tree.columns} | self.free
 
     def replaced(self, expression: Expression, also: frozenset[int] = frozenset()) -> Expression:
-        """The expression above the aggregate: each largest part that is a key becomes the key's column."""
+        """Return the expression above the aggregate: each largest part that is a key becomes the key's column."""
         above = _replace_outermost(expression, self.replacements)
         for column in columns_of(above).values():
             if column.id not in self.allowed and column.id not in also:
@@ -76,7 +76,10 @@ class Aggregation:
 
 
 def _replace_outermost(expression: Expression, replacements: dict[Expression, Expression]) -> Expression:
-    """From the top: of GROUP BY a, a + 1 it is the whole `a + 1` that is a key, not the `a` in it."""
+    """Replace the outermost expressions that are keys.
+
+    Of GROUP BY a, a + 1 the whole `a + 1` is a key, not the `a` in it.
+    """
     found = replacements.get(expression)
     if found is not None:
         return found
@@ -128,7 +131,7 @@ class _Names:
 
 
 def column_for(binding: BindContext, expression: Expression) -> Column:
-    """The column under which an expression is known above; a column of this query stays itself."""
+    """Return the column under which an expression is known above; a column of this query stays itself."""
     if isinstance(expression, Column):
         if not expression.outer:
             return expression
@@ -156,7 +159,7 @@ def _aggregate_sets(
     groupings: Sequence[PendingGrouping],
     free: frozenset[int],
 ) -> Aggregation:
-    """Each row once for each set, with NULL for the keys that the set leaves out, grouped by keys and set number.
+    """Expand each row once for each grouping set and group by keys and set number; a key outside the set is NULL.
 
     The empty set has a row even where there is no input, so it is an aggregate without keys of its own.
     """
@@ -236,7 +239,7 @@ def _count(binding: BindContext) -> AggregateCall:
 
 
 def _by_set(number: Column, values: Sequence[int]) -> Expression:
-    """The value that belongs to the set of the row."""
+    """Return an expression for the value that belongs to the set of the row."""
     if len(set(values)) == 1:
         return Literal(values[0], BIGINT)
     branches = tuple(

@@ -46,7 +46,7 @@ class BoundQuery:
 def bind(
     query: Query, catalog: Catalog, search_path: SearchPath, values: Mapping[int, Any] | None = None
 ) -> BoundQuery:
-    """`values` are parameters to be treated as literals: those that their column's type cannot hold exactly."""
+    """Bind a statement; `values` are parameters bound as literals, as their column's type cannot hold them."""
     try:
         return _bind(
             query, BindContext(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view)
@@ -87,7 +87,7 @@ def _bind(query: Query, binding: BindContext) -> BoundQuery:
 
 
 def parse_view(view: ViewDefinition, span: Span | None) -> exp.Expression:
-    """The query of a view. What is wrong in it, or goes wrong in it, is shown where the statement names the view."""
+    """Parse the query of a view; the statement's mention of the view is shown for every error in it."""
     query = parse(view.text)
     assert isinstance(query, Query), "it was one when the view was created"
     for node in query.tree.walk():

@@ -78,7 +78,10 @@ class BindContext:
         self.parameter_types = [NULL] * len(self.parameters)
 
     def count_inlined(self, span: Span | None) -> None:
-        """Each of twenty queries that names the one before it twice would be a million copies of the first."""
+        """Count inlined queries and refuse too many.
+
+        Each of twenty queries that names the one before it twice would be a million copies of the first.
+        """
         self.inlined += 1
         if self.inlined > MAXIMUM_INLINED:
             message = f"names of WITH and views stand for more than {MAXIMUM_INLINED} queries"
@@ -103,7 +106,10 @@ class BindContext:
         return found
 
     def find_version(self, name: str, schema: str | None, moment: int | datetime, span: Span | None) -> MapDefinition:
-        """The map of a version. The plan is for now only: a version ends, and a moment may come to mean another one."""
+        """Return the map of a version.
+
+        The plan serves this execution only: a version ends, and a moment may come to mean another one.
+        """
         history = self.catalog.history
         if history is None:
             raise not_supported("versions need a folder", span=span)
@@ -125,7 +131,7 @@ class BindContext:
         return found
 
     def find_target(self, name: str, schema: str | None, span: Span | None) -> MapDefinition:
-        """The map that a statement changes; a view is none."""
+        """Return the map that a statement changes; refuse a view."""
         if self.find_view(name, schema) is not None:
             raise wrong_object(f"{name} is a view: only tables can be changed", span=span)
         return self.find_map(name, schema, span)
@@ -134,7 +140,7 @@ class BindContext:
         return self.catalog.find_view(name, self.search_path if schema is None else (schema,))
 
     def parameter(self, written: str, expected: SqlType | None) -> Expression:
-        """The parameter that a placeholder means, with the type that its first use gives it."""
+        """Return the parameter that a placeholder means, with the type that its first use gives it."""
         index = self.parameters.index_of(written)
         if index in self.values:
             return literal_of(self.values[index], self.parameters.spans[index])
@@ -144,7 +150,7 @@ class BindContext:
         return Parameter(index, known, span=self.parameters.spans[index])
 
     def clock(self) -> Parameter:
-        """The instant at which the statement begins: a parameter behind those of the user."""
+        """Return the instant at which the statement begins: a parameter behind those of the user."""
         self.reads_clock = True
         return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def bind_view(binding: BindContext, view: ViewDefinition, span: Span | None) -> NamedRelation:
-    """The rows of a view. What is wrong in its text now (a map is gone) is told at the place that names the view."""
+    """Bind the query of a view; an error in its text (a map is gone) is shown where the statement names the view."""
     if view in binding.within_views:
         raise bad_recursion(f"the view {view.name} is made of itself", span=span)
     binding.count_inlined(span)
@@ -70,7 +70,7 @@ class CommonTable:
 
 
 def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTable]]:
-    """The level within a query that begins with WITH."""
+    """Return the level within a query that begins with WITH."""
     clause = node.args.get("with_")
     if clause is None:
         return level, []
@@ -95,7 +95,7 @@ def with_ctes(node: Any, level: QueryLevel) -> tuple[QueryLevel, list[CommonTabl
 
 
 def check_unused(binding: BindContext, defined: Sequence[CommonTable]) -> None:
-    """A query that no other query reads must still be right, and gives its parameters their types."""
+    """Bind a query that no other query reads: it must be right, and gives its parameters their types."""
     for common in defined:
         if not common.used:
             bind_reference(binding, common, common.level)
@@ -114,7 +114,7 @@ def _names(node: Any, name: str) -> bool:
 
 
 def bind_reference(binding: BindContext, common: CommonTable, level: QueryLevel) -> NamedRelation:
-    """The query in the place of its name."""
+    """Bind a reference to a CTE: its query, inlined."""
     if common.working:
         common.read_in_step += 1
         return _read_working_table(binding, common)
@@ -143,7 +143,7 @@ def _result_names(common: CommonTable, names: Sequence[str]) -> list[str]:
 
 
 def _bind_recursive(binding: BindContext, common: CommonTable, level: QueryLevel) -> NamedRelation:
-    """`first UNION [ALL] step`, where the step names the table itself."""
+    """Bind `first UNION [ALL] step`, where the step names the table itself."""
     node = common.node
     while isinstance(node, exp.Subquery):
         node = node.this

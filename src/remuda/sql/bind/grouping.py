@@ -51,7 +51,7 @@ class PendingGrouping:
     span: Span | None
 
     def value_in(self, grouping: Grouping, number: int) -> int:
-        """One bit for each argument, the first the highest: set where the argument is not in the grouping set."""
+        """Compute GROUPING: one bit for each argument, the first the highest, set for keys outside the set."""
         value = 0
         for argument in self.arguments:
             if argument not in grouping.keys:
@@ -84,7 +84,7 @@ def bind_grouping(
 
 
 def with_dependent_keys(grouping: Grouping, scope: Scope, expressions: Iterable[Expression]) -> Grouping:
-    """A map's columns may be named where its whole key is grouped by: they are the same throughout a group.
+    """Add the columns that depend on a map's whole key to the keys, so that the query may name them.
 
     They become keys themselves, which divides no group. As in PostgreSQL, not of ROLLUP and its kin.
     """
@@ -103,7 +103,7 @@ def with_dependent_keys(grouping: Grouping, scope: Scope, expressions: Iterable[
 
 
 def _named_outside(expression: Expression, keys: set[Expression]) -> Iterator[Column]:
-    """The columns that an expression names outside of the parts that are keys."""
+    """Return the columns that an expression names outside of the parts that are keys."""
     if expression in keys:
         return
     if isinstance(expression, Column):
@@ -113,7 +113,7 @@ def _named_outside(expression: Expression, keys: set[Expression]) -> Iterator[Co
 
 
 def _sets_of(node: Any) -> list[_Set]:
-    """The grouping sets that one entry of GROUP BY stands for."""
+    """Return the grouping sets that one entry of GROUP BY stands for."""
     match node:
         case exp.Rollup():
             parts = [_parts_of(part) for part in node.expressions]
@@ -131,7 +131,7 @@ def _sets_of(node: Any) -> list[_Set]:
 
 
 def _parts_of(node: Any) -> _Set:
-    """`a`, `(a)` or `(a, b)`"""
+    """Return the parts of `a`, `(a)` or `(a, b)`."""
     while isinstance(node, exp.Paren):
         node = node.this
     return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)

@@ -34,7 +34,7 @@ _OPERATION_PARTS = frozenset({"this", "expression", "distinct", "by_name", "with
 
 
 def bind_query(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
-    """`expected` are the types that bare parameters take, column by column, where the place of the query tells."""
+    """Bind a query; `expected` are the types that bare parameters take, column by column, where the context tells."""
     check_cancelled()
     level, defined = with_ctes(node, level)
     match node:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def span_of_refused(
     text: str, row: int, columns: Sequence[str], catalog: Catalog, search_path: SearchPath
 ) -> Span | None:
-    """The expressions that gave these columns their values; where they are not known for sure, the map's name.
+    """Return the span of the expressions of a refused value; where they are not known for sure, of the map's name.
 
     `row` counts the rows of VALUES. It says nothing after ON CONFLICT, where some were left out before they were
     counted, and where a value may come from VALUES or from SET.
@@ -59,7 +59,7 @@ def _may_be_set(tree: exp.Insert, columns: Sequence[str]) -> bool:
 
 
 def _row_given(tree: exp.Insert, row: int) -> list[Any]:
-    """The expressions of a row of VALUES, or of the only SELECT; nothing where it is not known which row it was."""
+    """Return the expressions of a row of VALUES, or of the only SELECT; nothing where the row is not known."""
     match tree.expression:
         case exp.Values() as rows:
             is_counted = len(rows.expressions) == 1 or not (tree.args.get("conflict") or tree.args.get("alternative"))

@@ -67,7 +67,7 @@ def _fetch_count(binding: BindContext, node: Any) -> Expression:
 def _with_ties(
     binding: BindContext, tree: LogicalNode, collation: Collation, count: Expression, offset: Expression | None
 ) -> LogicalNode:
-    """Rows that tie with the last one come too: those whose rank is not above the count."""
+    """Keep the rows that tie with the last one: those whose rank is not above the count."""
     rank = binding.new_column("rank", BIGINT, nullable=False)
     last: Expression | None = count if offset is None else call("+", count, offset)
     assert last is not None, "both are whole numbers"
@@ -103,7 +103,7 @@ def finish(
     distinct: bool = False,
     distinct_on: Sequence[Expression] | None = None,
 ) -> logical.Root:
-    """`node` has ORDER BY and LIMIT; the expressions are over the columns of the tree."""
+    """Apply the ORDER BY and LIMIT of `node`; the expressions are over the columns of the tree."""
     outputs = [
         Assignment(_result_column(binding, item, items[:ordinal]), item.expression)
         for ordinal, item in enumerate(items)
@@ -139,7 +139,10 @@ def finish(
 
 
 def _result_column(binding: BindContext, item: SelectItem, before: Sequence[SelectItem]) -> Column:
-    """A column of the query stays itself where it comes out first; whatever else gets one of its own."""
+    """Return the column of a result expression.
+
+    A column of the query stays itself where it is first in the result; any other expression gets a new one.
+    """
     expression = item.expression
     if not isinstance(expression, Column):
         return binding.new_column(item.name, expression.type)

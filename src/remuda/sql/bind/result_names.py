@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def result_name(node: exp.Expression, bound: Expression) -> str:
-    """A column is called by its declared name, anything else by its own text."""
+    """Return the name of a result column: a column's declared name, or the text of an expression."""
     if isinstance(bound, Column) and isinstance(node, exp.Column):
         return bound.name
     written = _rewritten(node.copy()) if node.find(*_TEXTS, exp.WindowSpec) is not None else node
@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(r"%\((?:#(\d+)|(\w+))\)s")
 
 
 def _rewritten(tree: Any) -> Any:
-    """The tree with the text in place of each node that has one of its own; those inside come first."""
+    """Rewrite the tree with the texts of nodes that have a text of their own, innermost first."""
     for node in reversed(list(tree.walk(bfs=False))):
         if isinstance(node, exp.WindowSpec):  # its words are kept as they were written
             words = {part: value.upper() for part, value in node.args.items() if isinstance(value, str)}
@@ -54,7 +54,7 @@ def _text(node: Any) -> str:
 
 
 def _call(name: str, *parts: str) -> Callable[[Any], str]:
-    """How a function is written whose arguments are these parts of its node; by the name that was written."""
+    """Write a call by the name that the user wrote."""
 
     def written(node: Any) -> str:
         arguments = ", ".join(_text(node.args[part]) for part in parts if node.args.get(part))
@@ -68,7 +68,7 @@ def _between(operator: str) -> Callable[[Any], str]:
 
 
 def _cast(node: Any) -> str:
-    """The type by its first name: DOUBLE, not FLOAT8 or DOUBLE PRECISION."""
+    """Write a type by its first name: DOUBLE, not FLOAT8 or DOUBLE PRECISION."""
     word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
     name, bracket, arguments = _text(node.to).partition("(")
     if node.to.this == exp.DataType.Type.TINYINT:  # which PostgreSQL has not
@@ -77,7 +77,7 @@ def _cast(node: Any) -> str:
 
 
 def _interval(node: Any) -> str:
-    """As it is written: sqlglot's own text of '1 day 02:30:00' is '1 DAY'."""
+    """Write an interval as the user wrote it: sqlglot's own text of '1 day 02:30:00' is '1 DAY'."""
     text, unit = str(node.meta.get("literal", node.name)), node.args.get("unit")
     if not isinstance(node.this, exp.Literal):
         value = "" if node.this is None else f" {_text(node.this)}"  # a type has none
@@ -89,7 +89,7 @@ def _interval(node: Any) -> str:
 
 
 def _not(node: Any) -> str:
-    """`a NOT IN (1, 2)` and `a IS NOT NULL`, of which sqlglot makes `NOT a IN (1, 2)` and `NOT a IS NULL`."""
+    """Write `a NOT IN (1, 2)` and `a IS NOT NULL`; sqlglot keeps `NOT a IN (1, 2)` and `NOT a IS NULL`."""
     inner = _text(node.this)
     word = _NEGATED.get(type(node.this))
     left = "" if word is None else _text(node.this.this)
@@ -110,7 +110,7 @@ _NEGATED: dict[type[exp.Expression], str] = {
 
 
 def _count(node: Any) -> str:
-    """`COUNT(DISTINCT a, b)`, which PostgreSQL has not: sqlglot would write a CASE."""
+    """Write `COUNT(DISTINCT a, b)`, which PostgreSQL has not: sqlglot would write a CASE."""
     if isinstance(node.this, exp.Distinct):
         return f"COUNT(DISTINCT {', '.join(_text(entry) for entry in node.this.expressions)})"
     return _text(node)

@@ -31,7 +31,7 @@ class TableName:
 
 
 def table_of(node: Any) -> TableName | None:
-    """Of a column as it is written."""
+    """Return the table name of a column as it is written."""
     return TableName(node.table, node.db or None) if node.table else None
 
 
@@ -59,7 +59,7 @@ class ScopeRelation:
         return self.alias.casefold() == table.name.casefold()
 
     def over(self, columns: Mapping[int, Column]) -> ScopeRelation:
-        """The relation above a join, where its columns may be NULL that were not below it."""
+        """Return the relation above a join, which may make its columns nullable."""
         return replace(
             self,
             columns=tuple(columns.get(column.id, column) for column in self.columns),
@@ -79,7 +79,7 @@ class QueryLevel:
     """Columns of outer queries that this query names, and queries within it."""
 
     def chain(self) -> Iterator[QueryLevel]:
-        """This level and those around it, from the inside out."""
+        """Yield this level and those around it, from the inside out."""
         level: QueryLevel | None = self
         while level is not None:
             yield level
@@ -92,7 +92,10 @@ class Scope:
     level: QueryLevel = field(default_factory=QueryLevel)
 
     def resolve(self, name: str, table: TableName | None, span: Span | None, hint: str | None = None) -> Column:
-        """The column that a name means: the nearest query that has it decides. `hint` is for what is like no column."""
+        """Return the column that a name means: the nearest query that has it decides.
+
+        `hint` completes the error for a name that is like no column.
+        """
         found = self.find(name, table, span)
         if found is not None:
             return found
@@ -106,7 +109,7 @@ class Scope:
         )
 
     def find(self, name: str, table: TableName | None, span: Span | None) -> Column | None:
-        """The column that a name means, or None."""
+        """Return the column that a name means, or None."""
         relations = [relation for relation in self.relations if table is None or relation.answers_to(table)]
         folded = name.casefold()
         found = [
@@ -143,7 +146,7 @@ class Scope:
         return marked
 
     def has(self, name: str) -> bool:
-        """Whether the FROM of this very query has a column of that name."""
+        """Test whether the FROM of this very query has a column of that name."""
         folded = name.casefold()
         return any(column.name.casefold() == folded for relation in self.relations for column in relation.columns)
 
@@ -188,6 +191,6 @@ class Scope:
 
 
 def over_join(relations: Iterable[ScopeRelation], tree: Relation) -> tuple[ScopeRelation, ...]:
-    """The relations as a join above them delivers them."""
+    """Return the relations as a join above them delivers them."""
     columns = {column.id: column for column in tree.columns}
     return tuple(relation.over(columns) for relation in relations)

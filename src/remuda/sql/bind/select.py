@@ -55,7 +55,10 @@ _PARTS = frozenset(
 
 
 def bind_select(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType] = ()) -> logical.Root:
-    """A whole SELECT. Its order may need columns beyond the select list: the tree has them, the root drops them."""
+    """Bind a whole SELECT.
+
+    Its order may need columns beyond the select list: the tree has them, the root drops them.
+    """
     refuse_unknown_parts(node, _PARTS)
     if not node.expressions:
         raise parsing_error("the select list is empty")
@@ -68,7 +71,7 @@ def bind_select(binding: BindContext, node: Any, level: QueryLevel, expected: Se
 def filtered(
     binding: BindContext, tree: LogicalNode, scope: Scope, where: Any, aliases: dict[str, Alias] | None = None
 ) -> LogicalNode:
-    """The rows that WHERE lets through, sub-queries in it included."""
+    """Filter by WHERE, with the sub-queries in it."""
     if where is None:
         return tree
     subqueries: list[Subquery] = []
@@ -145,7 +148,7 @@ class _SelectBinder:
         return finish(self.binding, self.node, tree, items, entries, distinct=distinct, distinct_on=distinct_on)
 
     def _passes_rows_on(self) -> bool:
-        """Whether LIMIT stands right above the rows of FROM, so that it cuts by their order; or may do so around."""
+        """Test whether LIMIT may cut rows by the order of FROM, here or in an enclosing query."""
         has_limit = any(self.node.args.get(part) is not None for part in ("limit", "offset"))
         computes = self.calls or self.groupings or self.windows or self.node.args.get("distinct") is not None
         return (has_limit or isinstance(self.node.parent, exp.Subquery | exp.CTE)) and not computes
@@ -205,7 +208,7 @@ class _SelectBinder:
         return [*(call.column for call in self.calls), *(grouping.column for grouping in self.groupings)]
 
     def _below(self, grouping: Grouping) -> Iterable[Expression]:
-        """What is evaluated below the aggregate."""
+        """Return the expressions that are evaluated below the aggregate."""
         yield from grouping.keys
         for call in self.calls:
             yield from call.arguments
@@ -220,7 +223,7 @@ class _SelectBinder:
         qualify: Expression | None,
         subqueries: Sequence[Subquery],
     ) -> Iterable[Expression]:
-        """What is evaluated above the aggregate."""
+        """Return the expressions that are evaluated above the aggregate."""
         yield from (item.expression for item in items)
         yield from (entry.expression for entry in order)
         yield from distinct_on or ()
@@ -247,7 +250,7 @@ class _SelectBinder:
 
 
 def _using(subqueries: Sequence[Subquery], expressions: Iterable[Expression]) -> list[Subquery]:
-    """The sub-queries whose values the expressions name."""
+    """Return the sub-queries whose values the expressions name."""
     named = columns_of(*expressions)
     return [subquery for subquery in subqueries if any(column.id in named for column in subquery.columns)]
 

@@ -32,7 +32,7 @@ class SelectItem:
 
 
 def bind_items(binder: ExpressionBinder, select: Any, expected: Sequence[SqlType]) -> list[SelectItem]:
-    """The entries of the select list; each may name those before it by their aliases."""
+    """Bind the entries of the select list; each may name those before it by their aliases."""
     items: list[SelectItem] = []
     aliases = binder.aliases
     binder.aliases = {}
@@ -52,7 +52,7 @@ def bind_items(binder: ExpressionBinder, select: Any, expected: Sequence[SqlType
 
 
 def aliases_of(select: Any) -> dict[str, Alias]:
-    """What the select list names, by folded name; of two with the same name the first."""
+    """Return the aliases of the select list by folded name; of two with the same name the first."""
     aliases: dict[str, Alias] = {}
     for node in select.expressions:
         if isinstance(node, exp.Alias):
@@ -83,7 +83,7 @@ def _bind_star(binder: ExpressionBinder, node: Any) -> list[SelectItem]:
 
 
 def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column]) -> list[Column]:
-    """The columns of a `*` that `name` or `table.name` means in EXCLUDE, REPLACE and RENAME."""
+    """Return the columns of a `*` that `name` or `table.name` means in EXCLUDE, REPLACE and RENAME."""
     table = table_of(node) if isinstance(node, exp.Column) else None
     of_table = None if table is None else {column.id for column in binder.scope.star(table, span_of(node))}
     found = [
@@ -98,7 +98,7 @@ def _columns_named(binder: ExpressionBinder, node: Any, columns: Sequence[Column
 
 
 def _changed(binder: ExpressionBinder, star: Any, part: str, columns: Sequence[Column]) -> dict[int, Any]:
-    """The entries of `* REPLACE (expression AS column)` or `* RENAME (column AS name)`, by the column they change."""
+    """Return the entries of `* REPLACE (expression AS column)` or `* RENAME (column AS name)` by column."""
     changed: dict[int, Any] = {}
     for entry in star.args.get(part) or []:
         if not isinstance(entry, exp.Alias) or (part == "rename" and not isinstance(entry.this, exp.Column)):
@@ -123,7 +123,7 @@ def bind_order(binder: ExpressionBinder, order: Any, items: list[SelectItem]) ->
 
 
 def _refuse_ambiguous(node: Any, items: Sequence[SelectItem]) -> None:
-    """`SELECT a AS x, b AS x ... ORDER BY x`, as in PostgreSQL."""
+    """Refuse `SELECT a AS x, b AS x ... ORDER BY x`, as PostgreSQL does."""
     if isinstance(node, exp.Column) and not node.table:
         named = {item.expression for item in items if item.name.casefold() == node.name.casefold()}
         if len(named) > 1:
@@ -132,7 +132,7 @@ def _refuse_ambiguous(node: Any, items: Sequence[SelectItem]) -> None:
 
 
 def _is_all(node: Any) -> bool:
-    """Whether it is the word ALL, which sqlglot takes for the name of a column."""
+    """Test whether a node is the word ALL, which sqlglot takes for the name of a column."""
     return (
         isinstance(node, exp.Column)
         and not node.table
@@ -142,7 +142,7 @@ def _is_all(node: Any) -> bool:
 
 
 def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
-    """What a position or a result column's name means; None where it is neither."""
+    """Return the item that a position or a result column's name means, or None."""
     if isinstance(node, exp.Literal) and not node.is_string:
         ordinal = int(node.this) if node.this.isdigit() else 0
         if not 1 <= ordinal <= len(items):
@@ -155,7 +155,7 @@ def item_named(node: Any, items: Sequence[SelectItem]) -> Expression | None:
 
 
 def _typed(expression: Expression, expected: SqlType | None) -> Expression:
-    """What is NULL throughout has the type that is expected there, else it is a VARCHAR, as in PostgreSQL."""
+    """Give an untyped NULL column the expected type, else VARCHAR, as in PostgreSQL."""
     if expression.type != NULL or isinstance(expression, Parameter):
         return expression
     return coerce(expression, VARCHAR if expected is None or expected == NULL else expected)

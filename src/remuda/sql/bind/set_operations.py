@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def bind_set_operation(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
-    """The parts have as many columns; their types become one, as those of the branches of CASE do."""
+    """Bind a set operation; the types of its columns are unified as the branches of CASE are."""
     by_name = bool(node.args.get("by_name"))
     if by_name and not isinstance(node, exp.Union):
         raise unsupported(node.expression, f"{_name(node)} BY NAME")
@@ -58,7 +58,7 @@ def _name(node: Any) -> str:
 
 
 def _parts(node: Any) -> list[Any]:
-    """A chain of the same UNION is one of many parts; sqlglot nests it to the left, as deep as it is long."""
+    """Return a chain of the same UNION as one list of parts; sqlglot nests it to the left, as deep as it is long."""
     parts = [node.expression]
     left = node.this
     while (
@@ -88,7 +88,7 @@ _MADE_OF_VALUES = {"expressions", "from_"}
 
 
 def _matched_by_name(binding: BindContext, queries: Sequence[logical.Root], parts: Sequence[Any]) -> list[logical.Root]:
-    """Every part with the columns of all, in the order in which they first come; NULL for those that it has not."""
+    """Return every part with the columns of all (UNION BY NAME), NULL for those that it does not have."""
     types: dict[str, SqlType] = {}
     names: dict[str, str] = {}
     for query, part in zip(queries, parts, strict=True):
@@ -116,7 +116,7 @@ def _matched_by_name(binding: BindContext, queries: Sequence[logical.Root], part
 def _bind_parts(
     binding: BindContext, node: Any, parts: Sequence[Any], level: QueryLevel, expected: Sequence[SqlType]
 ) -> list[logical.Root]:
-    """Where a part has a bare parameter, a text or NULL for a column, the other parts say of what type it is."""
+    """Bind the parts; a bare parameter, a text or NULL takes its column's type from the other parts."""
     unknown = [NULL] * len(expected) if not expected else list(expected)
     queries = [binding.bind_query(binding, part, _own(level), unknown) for part in parts]
     width = len(queries[0].columns)
@@ -133,7 +133,7 @@ def _bind_parts(
 
 
 def _is_told(query: logical.Root, hint: Sequence[SqlType], wanted: Sequence[SqlType]) -> bool:
-    """Whether another part says of a column that its values are of another type than they are by themselves."""
+    """Test whether another part gives a column a type that its own values do not have."""
     return any(
         own == NULL and other not in {NULL, column.type}
         for own, other, column in zip(hint, wanted, query.columns, strict=True)
@@ -141,7 +141,7 @@ def _is_told(query: logical.Root, hint: Sequence[SqlType], wanted: Sequence[SqlT
 
 
 def _type_of_all(types: Sequence[SqlType]) -> SqlType:
-    """What the parts that say a type have in common; where that is nothing, what the first of them says."""
+    """Return the common type of the typed parts; where there is none, the type of the first of them."""
     known = [type_ for type_ in types if type_ != NULL]
     shared: SqlType | None = NULL
     for type_ in known:
@@ -154,7 +154,7 @@ def _own(level: QueryLevel) -> QueryLevel:
 
 
 def _hint(query: logical.Root, part: Any) -> list[SqlType]:
-    """The types of the columns; NULL where a bare NULL, text or parameter was written."""
+    """Return the types of the columns; NULL for a bare NULL, text or parameter."""
     while isinstance(part, exp.Subquery):
         part = part.this
     types = [column.type for column in query.columns]
@@ -220,7 +220,7 @@ def _union(binding: BindContext, relations: Sequence[LogicalNode]) -> LogicalNod
 def _matched(
     binding: BindContext, kind: JoinKind, left: LogicalNode, right: LogicalNode, *, every: bool
 ) -> LogicalNode:
-    """Rows that the other side has too, or has not, NULL being equal to NULL."""
+    """Return the rows that the other side has too, or has not, with NULL equal to NULL."""
     equalities = tuple(
         Call("is not distinct from", (one, other), BOOLEAN)
         for one, other in zip(left.columns, right.columns, strict=True)
@@ -252,6 +252,6 @@ def _matched_by_count(
 
 
 def _counted(binding: BindContext, tree: LogicalNode) -> tuple[logical.Aggregate, Column]:
-    """The different rows, and how often each comes."""
+    """Return the different rows with their counts."""
     count = binding.new_column("count", BIGINT, nullable=False)
     return logical.Aggregate(tree, tree.columns, (AggregateCall(count, "count"),)), count

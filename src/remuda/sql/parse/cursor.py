@@ -36,7 +36,7 @@ class Cursor:
         return self._end if self.current is None else span_of(self.current)
 
     def at(self, *keywords: str) -> bool:
-        """Whether the next tokens are these keywords. In quotes, a keyword is a text or a name."""
+        """Test whether the next tokens are these keywords. In quotes, a keyword is a text or a name."""
         window = self.tokens[self.position : self.position + len(keywords)]
         texts = [token.text.upper() for token in window if token.token_type not in _IN_QUOTES]
         return texts == [keyword.upper() for keyword in keywords]
@@ -60,7 +60,7 @@ class Cursor:
         return parsing_error(f"expected {expected}, found {found}", span=self.span)
 
     def unsupported(self, reason: str) -> SqlError:
-        """The next word is SQL, but not here."""
+        """Return the error for a next word that is SQL, but is not supported here."""
         word = "" if self.current is None else self.current.text.upper()
         return not_supported(f"{word} is not supported: {reason}", span=self.span)
 
@@ -72,7 +72,7 @@ class Cursor:
         return token
 
     def name(self, expected: str = "a name") -> Name:
-        """An identifier, quoted or not, perhaps qualified by a schema."""
+        """Read an identifier, quoted or not, perhaps qualified by a schema."""
         first = self._identifier(expected)
         if self.accept("."):
             second = self._identifier(expected)
@@ -88,7 +88,7 @@ class Cursor:
         return self.take(expected)
 
     def names(self) -> tuple[Name, ...]:
-        """`(a, b, c)`"""
+        """Read `(a, b, c)`."""
         self.expect("(")
         names = [self.name("a column")]
         while self.accept(","):

@@ -65,14 +65,16 @@ SHOWN = (
 
 
 def parse_create_or_replace_table(cursor: Cursor) -> CreateMap | CreateMapAs:
-    """`CREATE OR REPLACE TABLE ...`: in the place of the table of that name, if there is one."""
+    """Parse `CREATE OR REPLACE TABLE ...`, which drops a table of that name."""
     if cursor.at("IF"):
         raise cursor.unsupported("what exists is replaced")
     return replace(parse_create_table(cursor), or_replace=True)
 
 
 def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
-    """`CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED]
+    """Parse CREATE TABLE.
+
+    `CREATE TABLE name (columns, PRIMARY KEY (k, ...)) [PARTITION BY (k, ...)] [REPLICATED]
     [WITH (option = value, ...)] [AS query]`"""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a table")
@@ -107,7 +109,7 @@ def parse_create_table(cursor: Cursor) -> CreateMap | CreateMapAs:
 
 
 def parse_create_mapping(cursor: Cursor) -> CreateMap:
-    """`CREATE MAPPING name (__key ...) TYPE IMap [OPTIONS (...)]`: the data-grid spelling; its key is `__key`."""
+    """Parse `CREATE MAPPING name (__key ...) TYPE IMap [OPTIONS (...)]`, the data-grid spelling; its key is `__key`."""
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a mapping")
     columns, key = _column_list(cursor)
@@ -171,7 +173,7 @@ def _column(cursor: Cursor) -> tuple[ColumnDefinition, bool]:
 
 
 def _skip_constraint_name(cursor: Cursor) -> None:
-    """`CONSTRAINT name` before a constraint: nothing refers to the name. A column may be called constraint."""
+    """Skip `CONSTRAINT name` before a constraint: nothing refers to the name. A column may be called constraint."""
     following = cursor.tokens[cursor.position + 2 : cursor.position + 3]
     is_one = bool(following) and following[0].text.upper().split()[0] in _BEGIN_CONSTRAINTS
     if is_one and cursor.accept("CONSTRAINT"):
@@ -183,7 +185,7 @@ _MAPPING_OPTIONS = ("keyFormat", "valueFormat")
 
 
 def _mapping_options(cursor: Cursor) -> None:
-    """`('name' = 'value', ...)`"""
+    """Read `('name' = 'value', ...)`."""
     cursor.expect("(")
     while True:
         span = cursor.span
@@ -199,7 +201,7 @@ def _mapping_options(cursor: Cursor) -> None:
 
 
 def parse_create_index(cursor: Cursor) -> CreateIndex:
-    """`CREATE INDEX name ON map (c [ASC | DESC], ...) [TYPE SORTED | HASH]`; SORTED where nothing is said.
+    """Parse `CREATE INDEX name ON map (c [ASC | DESC], ...) [TYPE SORTED | HASH]`; SORTED is the default.
 
     PostgreSQL's `ON map USING HASH (c)` is understood as well; BTREE is SORTED.
     """
@@ -235,7 +237,10 @@ def _index_type(cursor: Cursor) -> IndexType:
 
 
 def _index_columns(cursor: Cursor) -> tuple[tuple[Name, ...], Span | None]:
-    """The columns, and where a direction is written first. An index is read from both ends: `(a DESC)` is `(a)`."""
+    """Read the columns, and where a direction is written first.
+
+    An index is read from both ends: `(a DESC)` is `(a)`.
+    """
     cursor.expect("(")
     columns: list[Name] = []
     directions: list[bool] = []
@@ -271,7 +276,7 @@ def parse_drop_table(cursor: Cursor) -> DropMap:
 
 
 def parse_drop_index(cursor: Cursor) -> DropIndex:
-    """`DROP INDEX name [ON map]`"""
+    """Parse `DROP INDEX name [ON map]`."""
     if_exists = cursor.accept("IF", "EXISTS")
     name = cursor.name("the name of an index")
     if cursor.accept("ON"):
@@ -285,7 +290,7 @@ def parse_truncate(cursor: Cursor) -> Truncate:
 
 
 def parse_show(cursor: Cursor) -> Show | Describe:
-    """`SHOW TABLES`, ..., and `SHOW COLUMNS FROM map`"""
+    """Parse `SHOW TABLES`, ..., and `SHOW COLUMNS FROM map`."""
     if cursor.accept("COLUMNS", "FROM") or cursor.accept("COLUMNS", "IN"):
         return describe_table(cursor)
     span = cursor.span
@@ -299,7 +304,7 @@ def parse_show(cursor: Cursor) -> Show | Describe:
 
 
 def parse_describe(cursor: Cursor) -> Describe:
-    """`DESCRIBE [TABLE] map`, `DESCRIBE query`"""
+    """Parse `DESCRIBE [TABLE] map` and `DESCRIBE query`."""
     if begins_select(cursor) and not cursor.at("TABLE"):
         first, cursor.position = cursor.position, len(cursor.tokens)
         return Describe(parse_query(cursor.tokens[first:], cursor.text))
@@ -308,7 +313,7 @@ def parse_describe(cursor: Cursor) -> Describe:
 
 
 def describe_table(cursor: Cursor) -> Describe:
-    """The columns of `TABLE name`, which is a query."""
+    """Return the query `TABLE name`, whose columns DESCRIBE lists."""
     first = cursor.position
     name = cursor.name("the name of a table")
     word = Token(TokenType.TABLE, "TABLE", start=name.span.start, end=name.span.end - 1)
@@ -316,7 +321,7 @@ def describe_table(cursor: Cursor) -> Describe:
 
 
 def parse_set(cursor: Cursor) -> SetOption:
-    """`SET option = value` or `SET option TO value`"""
+    """Parse `SET option = value` and `SET option TO value`."""
     option = cursor.name("the name of an option")
     if not cursor.accept("="):
         cursor.expect("TO")
@@ -327,17 +332,17 @@ def parse_set(cursor: Cursor) -> SetOption:
 
 
 def parse_analyze(cursor: Cursor) -> Analyze:
-    """`ANALYZE [map]`"""
+    """Parse `ANALYZE [map]`."""
     return Analyze(None if cursor.current is None else cursor.name("the name of a table"))
 
 
 def parse_check(cursor: Cursor) -> Check:
-    """`CHECK TABLE [map]`"""
+    """Parse `CHECK TABLE [map]`."""
     return Check(None if cursor.current is None else cursor.name("the name of a table"))
 
 
 def parse_restore(cursor: Cursor) -> Restore:
-    """`RESTORE TABLE name TO VERSION n`"""
+    """Parse `RESTORE TABLE name TO VERSION n`."""
     name = cursor.name("the name of a table")
     cursor.expect("TO", "VERSION")
     span = cursor.span
@@ -345,12 +350,12 @@ def parse_restore(cursor: Cursor) -> Restore:
 
 
 def parse_optimize(cursor: Cursor) -> Optimize:
-    """`OPTIMIZE name`"""
+    """Parse `OPTIMIZE name`."""
     return Optimize(cursor.name("the name of a table"))
 
 
 def parse_vacuum(cursor: Cursor) -> Vacuum:
-    """`VACUUM [name]`"""
+    """Parse `VACUUM [name]`."""
     return Vacuum(None if cursor.current is None else cursor.name("the name of a table"))
 
 

@@ -42,7 +42,7 @@ class IntervalTokens(NamedTuple):
 
 
 def enclose_literals(tokens: Sequence[Token]) -> tuple[list[Token], dict[int, IntervalTokens]]:
-    """The tokens with one call in place of each literal, and the intervals by the offset at which they begin."""
+    """Replace each literal by one call; return the tokens, and the intervals by the offset at which they begin."""
     enclosed: list[Token] = []
     intervals: dict[int, IntervalTokens] = {}
     position = 0
@@ -84,7 +84,7 @@ def _call(name: str, arguments: Sequence[Token], literal: IntervalTokens) -> lis
 
 
 def _read_interval(tokens: Sequence[Token], position: int) -> tuple[IntervalTokens, int]:
-    """The interval that begins here, and the place after it."""
+    """Read the interval that begins here; return it and the index of the token after it."""
     text, end = tokens[position + 1], position + 2
     units: list[Token] = []
     if _is_unit(tokens, end):
@@ -113,7 +113,7 @@ def _is_unquoted(token: Token) -> bool:
 
 
 def _typed_literal(tokens: Sequence[Token], position: int) -> int:
-    """Where the type before the string at this place begins; the place itself where there is none."""
+    """Return where the type before the string begins; the string's own index where there is no type."""
     begin = position - 1
     words, before = _ZONE_WORDS
     if begin > 2 and tuple(token.text.upper() for token in tokens[begin - 1 : begin + 1]) == words:
@@ -126,12 +126,12 @@ def _typed_literal(tokens: Sequence[Token], position: int) -> int:
 
 
 def _is_member(tokens: Sequence[Token], position: int) -> bool:
-    """`t.date`: a column whose name is that of a type."""
+    """Test for `t.date`: a column whose name is that of a type."""
     return _kind(tokens, position - 1) is TokenType.DOT
 
 
 def restore_literals(tree: exp.Expression, intervals: Mapping[int, IntervalTokens]) -> exp.Expression:
-    """The tree with the literals in place of the calls that stood for them during the parse."""
+    """Return the tree with the literals instead of the calls that stood for them during the parse."""
     calls: list[Any] = [node for node in tree.find_all(exp.Anonymous) if node.this in {_INTERVAL, _LITERAL}]
     for node in calls:
         inner: Any = node.expressions[0]
@@ -141,7 +141,7 @@ def restore_literals(tree: exp.Expression, intervals: Mapping[int, IntervalToken
 
 
 def _interval(written: IntervalTokens) -> exp.Interval:
-    """A node that keeps the literal as it is written."""
+    """Return a node that keeps the literal as it is written."""
     units = [exp.Var(this=word.text.upper()) for word in written.units]
     for node, word in zip(units, written.units, strict=True):
         node.meta.update(start=word.start, end=word.end)

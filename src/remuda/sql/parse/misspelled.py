@@ -48,7 +48,7 @@ def with_keyword(error: SqlError, tokens: Sequence[Token]) -> SqlError:
 
 
 def refuse_missing_from(tokens: Sequence[Token]) -> None:
-    """`SELECT * orders`, which sqlglot reads as a name for the star."""
+    """Refuse `SELECT * orders`, which sqlglot reads as an alias of the star."""
     for before, star, word in zip(tokens, tokens[1:], tokens[2:], strict=False):
         is_list = before.token_type in {TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA}
         is_name = word.token_type is TokenType.VAR and word.text.upper() not in _BEHIND_STAR
@@ -60,7 +60,10 @@ _BEHIND_STAR = frozenset({"EXCLUDE", "EXCEPT", "REPLACE", "RENAME", "ILIKE", "LI
 
 
 def _meant(tokens: Sequence[Token], place: int) -> str | None:
-    """A word behind FROM or an operator is a name, however like a keyword it is: it must stand behind a value."""
+    """Return the keyword that a word is meant to be, or None.
+
+    A word behind FROM or an operator is a name, however like a keyword it is: a keyword must stand behind a value.
+    """
     token, before = tokens[place], tokens[max(place - 1, 0)]
     is_word = token.token_type is TokenType.VAR and token.text.upper() not in _KEYWORDS and len(token.text) > 2
     return nearest(token.text, _KEYWORDS) if is_word and before.token_type in _VALUES else None

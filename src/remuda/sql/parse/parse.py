@@ -80,7 +80,7 @@ def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
 
 
 def _parse_explain(cursor: Cursor) -> Explain:
-    """`EXPLAIN [ANALYZE] [FRAGMENTS | STEPS | LOGICAL | MEMO] query` or `EXPLAIN (FORMAT JSON, ANALYZE, ...) query`"""
+    """Parse `EXPLAIN [ANALYZE] [FRAGMENTS | STEPS | LOGICAL | MEMO] query` or `EXPLAIN (FORMAT JSON, ...) query`."""
     cursor.position += 1
     options = _ExplainOptions(cursor)
     if cursor.at("(") and not any(cursor.at("(", word) for word in ("(", "SELECT", "VALUES", "WITH")):

@@ -49,7 +49,7 @@ def mark_functions(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _changes_star(tokens: Sequence[Token], position: int) -> bool:
-    """Whether this is the word of `* REPLACE (...)`, and not the function of `a * replace(...)`."""
+    """Test whether this is the word of `* REPLACE (...)`, and not the function of `a * replace(...)`."""
     if tokens[position].text.lower() != "replace" or position < 2:
         return False
     before, further = tokens[position - 1].token_type, tokens[position - 2].token_type
@@ -72,7 +72,7 @@ def begins_query(cursor: Cursor) -> bool:
 
 
 def begins_select(cursor: Cursor) -> bool:
-    """A query that only reads."""
+    """Test whether the tokens begin a query that only reads."""
     return cursor.at("(") or any(cursor.at(keyword) for keyword in SELECTS)
 
 
@@ -113,7 +113,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> Query:
 
 
 def _as_written(token: Token | None, tokens: Sequence[Token]) -> Token:
-    """The token of the text behind one that was made for the parser."""
+    """Return the token of the text from which a token for the parser was made."""
     return next((each for each in tokens if token is not None and each.start == token.start), tokens[-1])
 
 
@@ -135,7 +135,7 @@ def _located(error: ParseError, tokens: Sequence[Token]) -> Exception:
 
 
 def _without_table_command(tokens: Sequence[Token]) -> Sequence[Token]:
-    """`TABLE name` is `SELECT * FROM name`."""
+    """Rewrite `TABLE name` to `SELECT * FROM name`."""
     if all(token.token_type is not TokenType.TABLE for token in tokens):
         return tokens
     replaced: list[Token] = []
@@ -190,7 +190,7 @@ def _apart_from_lambdas(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _first_of_parameter(tokens: Sequence[Token], arrow: int) -> int:
-    """The place of `doc`, or of the parenthesis in `(doc)`, before an arrow; 0 where something else stands there."""
+    """Return the index of `doc`, or of the parenthesis in `(doc)`, before an arrow; 0 before any other operand."""
     words = [token.token_type for token in tokens[max(arrow - 3, 0) : arrow]]
     if words[-1] is not TokenType.R_PAREN:
         return arrow - 1
@@ -209,7 +209,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Pow)
 
 
 def _with_loose_complement(tree: exp.Expression) -> exp.Expression:
-    """`~1 + 2` is `~(1 + 2)`: PostgreSQL's `~` binds weaker than arithmetic, that of sqlglot tighter.
+    """Give `~` its low precedence: `~1 + 2` is `~(1 + 2)` in PostgreSQL, while sqlglot's `~` binds tighter.
 
     An arithmetic operator whose left operand ends in an unenclosed `~ x` belongs into that operand. Operators are
     visited from the inside out, so that of `~1 * 2 + 3` the product is taken in before the sum.
@@ -230,7 +230,7 @@ def _with_loose_complement(tree: exp.Expression) -> exp.Expression:
 
 
 def _complement_at_the_end(node: Any) -> Any:
-    """The last `~` whose operand reaches to the end of this expression."""
+    """Return the last `~` whose operand reaches to the end of this expression."""
     found = None
     while True:
         match node:

@@ -38,7 +38,7 @@ _TO = ("FORMAT", "HEADER", "DELIMITER", "COMPRESSION", "PARTITION_BY", "OVERWRIT
 
 
 def parse_create_view(cursor: Cursor, *, or_replace: bool = False) -> CreateView:
-    """`CREATE [OR REPLACE] VIEW name [(column, ...)] AS query`"""
+    """Parse `CREATE [OR REPLACE] VIEW name [(column, ...)] AS query`."""
     if_not_exists = not or_replace and cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.name("the name of a view")
     columns = cursor.names() if cursor.at("(") else ()
@@ -72,7 +72,7 @@ def parse_create_map_as(
 
 
 def _rest(cursor: Cursor) -> tuple[Query, str]:
-    """The query that the statement ends with."""
+    """Parse the query that the statement ends with."""
     if not begins_select(cursor):
         raise cursor.unexpected("a query")
     tokens = cursor.tokens[cursor.position :]
@@ -81,14 +81,14 @@ def _rest(cursor: Cursor) -> tuple[Query, str]:
 
 
 def _query_of(cursor: Cursor, tokens: Sequence[Token]) -> tuple[Query, str]:
-    """The query of some tokens, and its text where it stands: places in the one are places in the other."""
+    """Parse a query from some tokens; its text has the offsets of the statement's text."""
     start, end = tokens[0].start, tokens[-1].end + 1
     before = re.sub(r"[^\n]", " ", cursor.text[:start])
     return parse_query(tokens, cursor.text), before + cursor.text[start:end]
 
 
 def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
-    """`COPY map FROM 'path' [(FORMAT csv, MODE append)]`, `COPY map | (query) TO 'path' [(FORMAT csv)]`"""
+    """Parse `COPY map FROM 'path' [(FORMAT csv, MODE append)]` and `COPY map | (query) TO 'path' [(FORMAT csv)]`."""
     begin = cursor.position
     if cursor.at("("):
         inside = _parenthesised(cursor)
@@ -127,7 +127,7 @@ def parse_copy(cursor: Cursor) -> CopyFrom | CopyTo:
 
 
 def _parenthesised(cursor: Cursor) -> list[Token]:
-    """The tokens between the parenthesis that comes next and its counterpart."""
+    """Return the tokens between the parenthesis that comes next and its counterpart."""
     cursor.expect("(")
     if not begins_select(cursor):
         raise cursor.unexpected("a query")
@@ -159,7 +159,7 @@ class _Options:
 
 
 def _options(cursor: Cursor, known: Sequence[str]) -> _Options:
-    """`[WITH] (FORMAT csv, PARTITION_BY (a, b), ...)`"""
+    """Read `[WITH] (FORMAT csv, PARTITION_BY (a, b), ...)`."""
     found = _Options()
     cursor.accept("WITH")
     if not cursor.accept("("):

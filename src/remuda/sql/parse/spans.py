@@ -74,7 +74,7 @@ _UNMARKED = frozenset(
 
 
 def mark_offsets(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the offset of each keyword as its comment, which the parser hands to the node made of it.
+    """Add the offset of each keyword to its token as a comment, which the parser hands to the node made of it.
 
     Comments of the user's own are dropped: they must not appear in the names of result columns.
     """
@@ -127,7 +127,9 @@ def attach_spans(tree: exp.Expression, tokens: Sequence[Token], parameters: Para
 
 
 def _attach_function_span(node: Any, tokens: Sequence[Token], starts: Sequence[int]) -> None:
-    """The name as it is written, which sqlglot's node need not have: `json_agg`, `to_date`. Sometimes it forgets where
+    """Attach the span of a function's name as written.
+
+    sqlglot's node need not have it: `json_agg`, `to_date`. Sometimes it forgets where
     that was, too: before the parenthesis before the first argument.
     """
     if "start" in node.meta:
@@ -142,7 +144,7 @@ def _attach_function_span(node: Any, tokens: Sequence[Token], starts: Sequence[i
 
 
 def _may_be_called(tokens: Sequence[Token], position: int) -> bool:
-    """`json_agg (`, and not `IN (`."""
+    """Test whether a word may be a function's name: `json_agg (`, and not `IN (`."""
     is_adjacent = tokens[position].end + 1 == tokens[position + 1].start
     return tokens[position].token_type is TokenType.VAR or (is_adjacent and tokens[position].text.isidentifier())
 
@@ -219,7 +221,9 @@ as in `SELECT sum(x) OVER FROM t`.
 
 
 def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
-    """What the tree does not say of names: `OVER (w)` is a copy of a window, `OVER w` the window itself. A string
+    """Read from the tokens what the tree omits of names.
+
+    `OVER (w)` is a copy of a window, `OVER w` the window itself. A string
     after a table is no alias of it.
     """
     for node in nodes:
@@ -239,7 +243,7 @@ def _read_names(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[
 
 
 def _refuse_pairs_without_separator(nodes: Sequence[Any], tokens: Sequence[Token], starts: Sequence[int]) -> None:
-    """`x BETWEEN 1 2`, `json_object('name' name)`"""
+    """Refuse `x BETWEEN 1 2` and `json_object('name' name)`."""
     for node in nodes:
         match node:
             case exp.Between():
@@ -261,7 +265,7 @@ _PAIRS = (exp.Between, exp.JSONKeyValue)
 
 
 def _keyword(node: Any) -> str:
-    """The one word that a node is made of."""
+    """Return the one word that a node is made of."""
     match node:
         case exp.Null():
             return "NULL"
@@ -276,7 +280,7 @@ def _keyword(node: Any) -> str:
 
 
 def span_of(node: exp.Expression) -> Span | None:
-    """From the first to the last token below the node that is known."""
+    """Return the span from the first to the last known token of a node."""
     starts: list[int] = []
     ends: list[int] = []
     for part in node.walk():
@@ -299,7 +303,7 @@ def unsupported(node: exp.Expression, what: str) -> SqlError:
 
 
 def readable(node: exp.Expression) -> str:
-    """What a node is called to the user: `IgnoreNulls` is IGNORE NULLS."""
+    """Return the user's name for a node: `IgnoreNulls` is IGNORE NULLS."""
     if isinstance(node, exp.Var):
         return node.name.upper()
     if isinstance(node, exp.Func) and "word" in node.meta:

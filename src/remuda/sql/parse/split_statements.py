@@ -25,7 +25,8 @@ class ScriptStatement:
 
 
 def split_script(text: str) -> list[ScriptStatement]:
-    """
+    """Split a script into statements, with the parameters of each.
+
     >>> [(each.text, list(each.parameters)) for each in split_script("SELECT ';:a';\\n SELECT :b::DATE -- ; :c")]
     [("SELECT ';:a'", []), ('\\n SELECT :b::DATE', ['b'])]
     """

@@ -110,21 +110,21 @@ _FRAME_UNITS = frozenset({"ROWS", "RANGE", "GROUPS"})
 
 
 def _begins_value(tokens: Sequence[Token], position: int) -> bool:
-    """`VALUES 1`, `VALUES upper('a')`; but `values` may be the name of a column too."""
+    """Test for `VALUES 1` and `VALUES upper('a')`; `values` may be the name of a column too."""
     kind = tokens[position].token_type
     is_called = kind in _TYPES | {TokenType.VAR} and _kind(tokens, position + 1) is TokenType.L_PAREN
     return kind in _CONSTANTS or is_called
 
 
 def _refuse_comma_after_list(tokens: Sequence[Token], position: int) -> None:
-    """`SELECT DISTINCT ON (a), b`"""
+    """Refuse `SELECT DISTINCT ON (a), b`."""
     after = _after_parentheses(tokens, position)
     if _kind(tokens, after) is TokenType.COMMA:
         raise _not_expected(tokens[after])
 
 
 def _refuse_windows_without_as(tokens: Sequence[Token]) -> None:
-    """`WINDOW a AS (PARTITION BY g), b`"""
+    """Refuse `WINDOW a AS (PARTITION BY g), b`."""
     for position, token in enumerate(tokens):
         if token.token_type is not TokenType.WINDOW or _kind(tokens, position + 2) is not TokenType.ALIAS:
             continue
@@ -138,14 +138,14 @@ def _refuse_windows_without_as(tokens: Sequence[Token]) -> None:
 
 
 def _begins_window(token: Token) -> bool:
-    """`OVER (...)`, `OVER name`"""
+    """Test for `OVER (...)` and `OVER name`."""
     if token.token_type in {TokenType.L_PAREN, TokenType.IDENTIFIER}:
         return True
     return token.text.isidentifier() and token.token_type not in {TokenType.FROM, TokenType.ALIAS}
 
 
 def _is_fraction(tokens: Sequence[Token], position: int) -> bool:
-    """`.5`, but not that of `1 .5` or `(1).5`."""
+    """Test for `.5`, but not for that of `1 .5` or `(1).5`."""
     is_number = (
         _kind(tokens, position + 1) is TokenType.NUMBER and tokens[position + 1].start == tokens[position].end + 1
     )
@@ -153,13 +153,13 @@ def _is_fraction(tokens: Sequence[Token], position: int) -> bool:
 
 
 def _ends_name(token: Token) -> bool:
-    """Whether a dot may follow: `orders.id`, `"my table".id`."""
+    """Test whether a dot may follow: `orders.id`, `"my table".id`."""
     is_word = token.text.replace("$", "_").isidentifier() and token.token_type not in _BEFORE_NAMES
     return is_word or token.token_type is TokenType.IDENTIFIER
 
 
 def _refuse_empty_list(tokens: Sequence[Token], position: int) -> None:
-    """`* EXCLUDE ()`, `DISTINCT ON ()`"""
+    """Refuse `* EXCLUDE ()` and `DISTINCT ON ()`."""
     if position and tokens[position - 1].text.upper() in _LISTS:
         raise parsing_error(
             f"{tokens[position - 1].text.upper()} needs a name in its list", span=span_of(tokens[position])
@@ -169,7 +169,7 @@ def _refuse_empty_list(tokens: Sequence[Token], position: int) -> None:
 
 
 def _refuse_common_tables_without_as(tokens: Sequence[Token]) -> None:
-    """`WITH q (SELECT 1) SELECT * FROM q`"""
+    """Refuse `WITH q (SELECT 1) SELECT * FROM q`."""
     for position, token in enumerate(tokens):
         if token.token_type is not TokenType.WITH or _kind(tokens, position + 2) is None:
             continue
@@ -205,7 +205,7 @@ def _after_parentheses(tokens: Sequence[Token], position: int) -> int:
 
 
 def _refuse_branches_without_then(tokens: Sequence[Token]) -> None:
-    """`CASE WHEN a = 1 2 ELSE 3 END`"""
+    """Refuse `CASE WHEN a = 1 2 ELSE 3 END`."""
     open_branches: list[bool] = []
     for token in tokens:
         kind = token.token_type
@@ -220,7 +220,7 @@ def _refuse_branches_without_then(tokens: Sequence[Token]) -> None:
 
 
 def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
-    """`ROWS UNBOUNDED PRECEDING AND CURRENT ROW`: two ends need BETWEEN."""
+    """Refuse `ROWS UNBOUNDED PRECEDING AND CURRENT ROW`: two ends need BETWEEN."""
     for position, token in enumerate(tokens):
         following = tokens[position + 1 : position + 6]
         if token.text.upper() not in _FRAME_UNITS or not following or following[0].token_type is TokenType.BETWEEN:
@@ -231,7 +231,7 @@ def _refuse_frames_without_between(tokens: Sequence[Token]) -> None:
 
 
 def refuse_missing_into(tokens: Sequence[Token]) -> None:
-    """`INSERT orders VALUES (1)`: before the parse, for another complaint might come first."""
+    """Refuse `INSERT orders VALUES (1)`, before the parse, which might complain of something else first."""
     if tokens[0].token_type is TokenType.INSERT:
         tokens = tokens[:4]
     for position, token in enumerate(tokens):
@@ -249,7 +249,7 @@ def refuse_missing_into(tokens: Sequence[Token]) -> None:
 
 
 def _refuse_wrong_using(tokens: Sequence[Token]) -> None:
-    """`JOIN u USING (nosuch.id)`: a name in USING is one of both sides, so that it has no table. `JOIN u USING id`"""
+    """Refuse `JOIN u USING (nosuch.id)`, as a merged column has no table, and `JOIN u USING id`."""
     within = has_join = False
     for token, following in pairwise(tokens):
         has_join = has_join or token.token_type is TokenType.JOIN  # the first USING of a DELETE names tables
@@ -264,7 +264,7 @@ def _refuse_wrong_using(tokens: Sequence[Token]) -> None:
 
 
 def _refuse_open_parentheses(tokens: Sequence[Token]) -> None:
-    """`SELECT CAST(1 AS INTEGER`, `SELECT EXTRACT(YEAR FROM day FROM orders`"""
+    """Refuse `SELECT CAST(1 AS INTEGER` and `SELECT EXTRACT(YEAR FROM day FROM orders`."""
     opened: list[Token] = []
     for token in tokens:
         if token.token_type is TokenType.L_PAREN:
@@ -276,7 +276,7 @@ def _refuse_open_parentheses(tokens: Sequence[Token]) -> None:
 
 
 def _refuse_clauses_twice(tokens: Sequence[Token]) -> None:
-    """`UPDATE orders SET a = 1 SET b = 2`, `UPDATE ... WHERE id = 1 WHERE id = 2`: only the last would count."""
+    """Refuse `UPDATE orders SET a = 1 SET b = 2` and `WHERE id = 1 WHERE id = 2`: only the last would count."""
     depth = 0
     seen: set[TokenType] | None = None
     before: TokenType | None = None

@@ -52,16 +52,16 @@ class ParameterNames:
         return True
 
     def index_of(self, written: str) -> int:
-        """The number of a placeholder, by what it is called in the numbered text: `name`, or `#0`."""
+        """Return the number of a placeholder by its name in the numbered text: `name`, or `#0`."""
         return int(written[1:]) if written.startswith("#") else self.names.index(written)
 
     def span_of(self, written: str) -> Span | None:
-        """Where it is first written; None for what is no parameter of ours."""
+        """Return where a parameter is first written, or None."""
         is_known = written.startswith("#") or written in self.names
         return self.spans[self.index_of(written)] if is_known else None
 
     def blamed(self, numbers: Sequence[int], span: Span | None) -> int:
-        """The first of these parameters that stands at the place of an error; where none does, the first."""
+        """Return the first of these parameters that an error points at; without one, the first."""
         within = [number for number in numbers if span and span.start <= self.spans[number].start < span.end]
         return (within or numbers)[0]
 
@@ -121,7 +121,7 @@ def _with_signs_apart(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _signs_behind_exponents(text: str, position: int) -> dict[int, str]:
-    """The operators between numbers of which the first has an exponent: `1e3-2e0+5`."""
+    """Return the operators between numbers, the first of which has an exponent: `1e3-2e0+5`."""
     signs: dict[int, str] = {}
     while number := _NUMBER_AND_SIGN.match(text, position):
         signs[number.start("sign")] = number["sign"]
@@ -154,7 +154,7 @@ _CLOSED = {
 
 
 def _unclosed(text: str) -> tuple[str, int] | None:
-    """The quotation mark or the beginning of a comment that nothing closes, and where it stands."""
+    """Return an unclosed quotation mark or beginning of a comment, and its offset."""
     at = 0
     while (found := _QUOTATION.search(text, at)) is not None:
         match found.lastgroup:
@@ -174,7 +174,7 @@ def _unclosed(text: str) -> tuple[str, int] | None:
 
 
 def _end_of_comment(text: str, at: int) -> int:
-    """After the end of a comment that may have others in it; -1 where it has none."""
+    """Return the offset after a comment that may contain others; -1 for an unclosed one."""
     depth = 1
     while depth:
         found = re.compile(r"/\*|\*/").search(text, at)
@@ -280,7 +280,7 @@ def number_parameters(tokens: Sequence[Token]) -> tuple[list[Token], ParameterNa
 
 
 def is_name_after(tokens: Sequence[Token], index: int) -> bool:
-    """`:name` is written without a space."""
+    """Test whether a name follows directly: `:name` is written without a space."""
     if index + 1 >= len(tokens):
         return False
     following = tokens[index + 1]

@@ -56,7 +56,7 @@ _DECIMALS = frozenset({"DECIMAL", "NUMERIC", "DEC"})
 
 
 def parse_type(cursor: Cursor) -> tuple[SqlType, int | None]:
-    """The type of a column, `DECIMAL(10, 2)`, `TIMESTAMP WITH TIME ZONE`, and the length of `VARCHAR(20)`."""
+    """Parse the type of a column, `DECIMAL(10, 2)`, `TIMESTAMP WITH TIME ZONE`, and the length of `VARCHAR(20)`."""
     span = cursor.span
     if cursor.current is not None and not cursor.current.text[:1].isalpha():
         raise cursor.unexpected("a type")
@@ -86,7 +86,7 @@ def array_type(written: str, span: Span | None) -> SqlError:
 
 
 def length_of(written: str, arguments: list[int]) -> int | None:
-    """The greatest number of characters of a type of texts; None where there is no limit."""
+    """Return the greatest number of characters of a type of texts, or None."""
     return arguments[0] if arguments else (1 if written in OF_ONE_CHARACTER else None)
 
 

@@ -36,13 +36,13 @@ def _bind_arithmetic(self: ExpressionBinder, node: Any, expected: SqlType | None
 
 
 def _subtracted(left: SqlType, node: Any, expected: SqlType | None) -> SqlType | None:
-    """The type of a parameter in `now() - ?` where the place needs a moment: an INTERVAL. None in other places."""
+    """Return the type of a parameter in `now() - ?` where a moment is expected: an INTERVAL, else None."""
     is_moment = expected is not None and expected.is_temporal and left.is_temporal and left.kind is not Kind.DATE
     return INTERVAL_TIME if is_moment and isinstance(node, exp.Sub) else None
 
 
 def _beside(other: SqlType, node: Any) -> SqlType:
-    """The type of a parameter beside a value: mostly the same, but what is added to a moment is no moment."""
+    """Return the type of a parameter beside a value: that value's type, but INTERVAL beside a moment."""
     if other.is_interval:
         return BIGINT if isinstance(node, exp.Mul) else TIMESTAMP
     if other.is_temporal and isinstance(node, exp.Add):
@@ -51,7 +51,7 @@ def _beside(other: SqlType, node: Any) -> SqlType:
 
 
 def _adapt_number(expression: Expression, other: SqlType) -> Expression:
-    """In `amount * 1.5` the literal is a DOUBLE, as the column is; in `price * 2` it is a DECIMAL of one digit."""
+    """Adapt a numeric literal to its column: `amount * 1.5` has a DOUBLE, `price * 2` a DECIMAL of one digit."""
     if not isinstance(expression, Literal) or expression.value is None or not expression.type.is_exact:
         return expression
     if other.is_floating:
@@ -79,7 +79,10 @@ def _bind_power(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
 
 
 def _bind_whole_division(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`x // y` is the division of integers, which `x / y` is too; of other numbers there is none."""
+    """Bind `x
+
+    y`, the division of integers, which `x / y` is too; refuse it for other numbers.
+    """
     left, right = self.bind_pair(node.this, node.expression)
     for side in (left, right):
         if side.type.kind is not Kind.NULL and not side.type.is_integer:
@@ -101,7 +104,7 @@ def _bind_shift(self: ExpressionBinder, node: Any, expected: SqlType | None) -> 
 
 
 def _integer(expected: SqlType | None) -> SqlType:
-    """The type of a bare parameter that has bits."""
+    """Return the type of a bare parameter of a bit operation."""
     return expected if expected is not None and expected.is_integer else BIGINT
 
 

@@ -43,7 +43,7 @@ def _bind_cast(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 
 
 def _read_moment(text: Literal, target: SqlType, span: Span | None) -> Expression:
-    """Of a DATE the cast leaves out the time of day, which a string in the place of a DATE may not have."""
+    """Read a moment from text; a cast to DATE drops a time of day, a string compared with a DATE may not have one."""
     if target != DATE or text.value is None:
         return adapt_literal(text, target, span)
     try:
@@ -62,14 +62,14 @@ def _interval_value(node: Any, unit: Any) -> Expression:
 
 
 def _interval_unit(node: Any) -> tuple[bool, Any]:
-    """Whether the target is an INTERVAL, and the unit that is written with it."""
+    """Return whether the target is an INTERVAL, and the unit that is written with it."""
     if isinstance(node.to.this, exp.Interval):
         return True, node.to.this.args.get("unit")
     return node.to.this == exp.DataType.Type.INTERVAL, None
 
 
 def _length(node: Any) -> int | None:
-    """The number of characters that the cast leaves of a text."""
+    """Return the number of characters that the cast leaves of a text."""
     arguments = [int(argument.name) for argument in node.to.expressions]
     return length_of("CHAR" if node.to.this in _OF_ONE_CHARACTER else "VARCHAR", arguments)
 
@@ -90,7 +90,7 @@ def _cast_target(node: Any) -> SqlType:
 
 
 def _bind_date(self: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
-    """`date(x)` is `CAST(x AS DATE)`."""
+    """Bind `date(x)` as `CAST(x AS DATE)`."""
     if node.this is None:
         raise unknown_function("DATE takes one argument", span=span_of(node))
     cast = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DataType.Type.DATE))

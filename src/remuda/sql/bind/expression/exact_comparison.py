@@ -65,7 +65,7 @@ def _comparable(left: SqlType, right: SqlType) -> str | None:
 
 
 def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Literal:
-    """A literal takes the type of the column it meets where that keeps its value: '2024-01-01' becomes a DATE."""
+    """Convert a literal to the type of the column it meets where that keeps its value: '2024-01-01' becomes a DATE."""
     if literal.type == target or target.kind is Kind.NULL:
         return literal
     if literal.value is None or target.kind in {Kind.VARBINARY, Kind.NULL}:
@@ -83,7 +83,7 @@ def adapt_literal(literal: Literal, target: SqlType, span: Span | None) -> Liter
 
 
 def _read(literal: Literal, target: SqlType, span: Span | None) -> Literal:
-    """The value that a string means in the place of a `target`; of a DECIMAL every digit is kept."""
+    """Read the value of a string as a `target`; every digit of a DECIMAL is kept."""
     if target.kind is Kind.DECIMAL:
         exact = decimal(MAXIMUM_PRECISION, min(_scale_of_text(literal.value), MAXIMUM_PRECISION))
         value = _cast(literal, exact, span).value
@@ -97,7 +97,7 @@ def _read(literal: Literal, target: SqlType, span: Span | None) -> Literal:
 
 
 def _as_json(literal: Literal) -> Literal:
-    """A number or a date that is written for a JSON, as `to_json` has it."""
+    """Write a number or a date as a JSON value, as `to_json` does."""
     written = call("to_json", literal)
     return literal if written is None else Literal(evaluate_constant(written), written.type)
 
@@ -134,13 +134,13 @@ def _scale(value: Any) -> int:
 
 
 def _digits_fit(value: Any, target: SqlType) -> bool:
-    """Whether the type has enough digits before the point. `abs` would round a Decimal to 28 digits."""
+    """Test whether the type has enough digits before the point. `abs` would round a Decimal to 28 digits."""
     size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
     return bool(size < 10 ** (target.precision - target.scale))
 
 
 def _compare_integer(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
-    """An integer column against a number that is none: rounded down, the order keeps its meaning."""
+    """Compare an integer column with a fraction: the comparison with the number rounded down is equivalent."""
     if isinstance(value, float) and not math.isfinite(value):
         below = value == -math.inf
         return _unless_null(left, TRUE if operator in _TRUE_BEYOND[not below] else FALSE)
@@ -182,7 +182,7 @@ def _nearest(target: SqlType, value: Any) -> float:
 
 
 def _is_lost(stored: float, value: Any) -> bool:
-    """Whether a floating-point number stands for another whole number: 2**53 for 2**53 + 1.
+    """Test whether a floating-point number stands for another whole number: 2**53 for 2**53 + 1.
 
     A fraction is what its digits are read as: 0.1 is the DOUBLE nearest to it, in a column as in a literal.
     """
@@ -190,7 +190,7 @@ def _is_lost(stored: float, value: Any) -> bool:
 
 
 def _compare_floating(operator: str, left: Expression, value: Any, span: Span | None) -> Expression:
-    """A floating-point column against a whole number that is none: no number lies between it and the nearest one."""
+    """Compare a floating-point column with an integer that no double equals, by its nearest double."""
     if operator in {"=", "<>"}:
         return _unless_null(left, TRUE if operator == "<>" else FALSE)
     nearest = _nearest(left.type, value)
@@ -201,7 +201,7 @@ def _compare_floating(operator: str, left: Expression, value: Any, span: Span | 
 
 
 def _as_moment(operator: str, value: Expression, target: SqlType) -> tuple[str, Expression]:
-    """A constant as a moment of the column's type, so that an index on the column can be asked.
+    """Return a constant as a moment of the column's type, so that an index on the column can be used.
 
     Both TIMESTAMPs have the same instants. A DATE is before a TIMESTAMP where it is not after the last day that began
     before it: `made < TIMESTAMP '2024-01-02 10:00:00'` is `made <= DATE '2024-01-02'`.
@@ -230,7 +230,7 @@ def _within_range(operator: str, left: Expression, value: int, span: Span | None
 
 
 def _unless_null(left: Expression, result: Literal) -> Expression:
-    """`result` wherever the column has a value; NULL where it has none.
+    """Return `result` for rows in which the column has a value, and NULL for the others.
 
     A column that is never NULL in its map may be NULL here: HAVING asks the rows that ROLLUP makes. Where it is not, a
     rule removes the question. It asks for IS NOT NULL, as a query may also group by `left IS NULL`: that key is NULL in

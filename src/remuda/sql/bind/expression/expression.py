@@ -63,7 +63,7 @@ class ExpressionBinder:
     """What the select list has named, by folded name: what a name means that no column has, here or around."""
 
     def bind(self, node: exp.Expression, expected: SqlType | None = None) -> Expression:
-        """`expected` is the type that a bare parameter takes in this place."""
+        """Bind an expression; `expected` is the type that a bare parameter takes."""
         bind_node = _NODES.get(type(node))
         if bind_node is None:
             raise unsupported(node, readable(node))
@@ -77,7 +77,7 @@ class ExpressionBinder:
         return coerce(bound, BOOLEAN)
 
     def bind_pair(self, first: exp.Expression, second: exp.Expression) -> tuple[Expression, Expression]:
-        """Two expressions of which one may give a bare parameter or a text on the other side its type."""
+        """Bind two expressions, each of which may give a bare parameter or a text on the other side its type."""
         is_told = literals.is_untyped_text(first) and not isinstance(second, exp.Placeholder)
         if is_told or isinstance(first, exp.Placeholder):
             right = self.bind(second)
@@ -112,7 +112,7 @@ class ExpressionBinder:
     def call_with(
         self, name: str, node: exp.Expression, written: Iterable[Any], expected: SqlType | None = None
     ) -> Expression:
-        """A call of the registry's function with arguments still to be bound.
+        """Bind a call of the registry's function and its arguments.
 
         `expected` is the type of the result, and so of a bare parameter, where the arguments have the result's type.
         """
@@ -163,7 +163,7 @@ _OF_ANY_TYPES = frozenset({"xxhash64"})
 
 
 def _shared_type(values: Sequence[Expression]) -> SqlType | None:
-    """The type that values have in common; None where there are none, where all are NULL, or where they have none."""
+    """Return the common type of values; None where there is none, or where all are NULL."""
     shared: SqlType | None = NULL
     for value in values:
         shared = None if shared is None else common_type(shared, value.type)
@@ -197,7 +197,7 @@ def _bind_column(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
 
 
 def _stands_for_value(node: Any) -> bool:
-    """Whether it stands where a value is likely: `customer = C1`, `IN (A, B)`, `VALUES (1, x)`."""
+    """Test whether a name stands where a value is likely: `customer = C1`, `IN (A, B)`, `VALUES (1, x)`."""
     parent = node.parent
     if isinstance(parent, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Like | exp.ILike):
         return parent.expression is node and isinstance(parent.this, exp.Column)
@@ -205,7 +205,10 @@ def _stands_for_value(node: Any) -> bool:
 
 
 def _bind_alias(self: ExpressionBinder, alias: Alias, node: Any) -> Expression:
-    """As if the expression were written here. It sees the aliases before its own: `x + 1 AS x` does not name itself."""
+    """Bind an alias as if its expression were written here.
+
+    It sees the aliases before its own: `x + 1 AS x` does not name itself.
+    """
     aliases, self.aliases = self.aliases, alias.before
     known = len(self.subqueries or ())
     try:
@@ -223,7 +226,7 @@ def _bind_placeholder(self: ExpressionBinder, node: Any, expected: SqlType | Non
 
 
 def _refuse_parameter(_self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`$1`, `@name`"""
+    """Refuse `$1` and `@name`."""
     raise parsing_error("a parameter is written ? or :name", span=span_of(node))
 
 

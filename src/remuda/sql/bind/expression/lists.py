@@ -63,7 +63,7 @@ def quantified_parameter(node: Any) -> tuple[str, Any] | None:
 
 
 def bind_quantified_list(self: ExpressionBinder, node: Any, operator: str, quantified: tuple[str, Any]) -> Expression:
-    """`x < ANY(?)` is true if it is for one item, `x < ALL(?)` if it is for each."""
+    """Bind `x < ANY(?)`, true if it holds for one item, or `x < ALL(?)`, true if it holds for each."""
     word, parameter = quantified
     value = _given(self, parameter)
     operand = self.bind(node.this)
@@ -105,7 +105,7 @@ def _given(self: ExpressionBinder, node: Any) -> object:
 
 
 def _literals(items: Iterable[Any], type_: SqlType, span: Span | None) -> list[Literal]:
-    """A text is read as a value of the operand's type, as one that is given for a parameter is."""
+    """Bind items as literals: a text is read as a value of the operand's type, as a parameter's text is."""
     return [
         adapt_literal(Literal(item, VARCHAR), type_, span) if isinstance(item, str) else literal_of(item, span)
         for item in items

@@ -53,7 +53,7 @@ def bind_interval(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
 
 
 def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
-    """`INTERVAL (n) DAY`: so many times one day."""
+    """Bind `INTERVAL (n) DAY` as n times one day."""
     unit = node.args.get("unit")
     if unit is None or isinstance(unit, exp.IntervalSpan):
         raise parsing_error("INTERVAL of an expression needs one unit", span=span_of(node))
@@ -64,7 +64,7 @@ def _bind_number_of_units(binder: ExpressionBinder, node: Any) -> Expression:
 
 
 def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
-    """`unit` is what is written after the text: nothing, a unit or a span of units."""
+    """Bind an interval literal; `unit` is what is written after the text: nothing, a unit or a span of units."""
     first = last = _first_unit(unit)
     is_counted = first is not None and is_number(text) and not isinstance(unit, exp.IntervalSpan)
     if isinstance(unit, exp.IntervalSpan):
@@ -85,7 +85,7 @@ def interval_literal(text: str, unit: Any, span: Span | None) -> Literal:
 
 
 def _is_within(type_: SqlType, value: int, unit: str) -> bool:
-    """Whether an interval has nothing below its last unit, which PostgreSQL would cut off."""
+    """Test whether an interval has no part below its last unit, which PostgreSQL would cut off."""
     unit_type, size = parse_interval(f"1 {unit.lower()}")
     return type_ == unit_type and (unit.startswith("SECOND") or value % size == 0)
 
@@ -97,12 +97,12 @@ def _first_unit(unit: Any) -> str | None:
 
 
 def interval_type(unit: Any) -> SqlType:
-    """The kind that `CAST(x AS INTERVAL unit)` means; without a unit, the one that has days and a time."""
+    """Return the type of `CAST(x AS INTERVAL unit)`; without a unit, the one that has days and a time."""
     return INTERVAL_MONTHS if _first_unit(unit) in {"YEAR", "MONTH", "QUARTER"} else INTERVAL_TIME
 
 
 def is_untyped_text(node: Any) -> bool:
-    """Whether a node is a text as written, whose type is that of the values it stands beside, as in PostgreSQL."""
+    """Test whether a node is a text as written, which takes the type of the values beside it, as in PostgreSQL."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
@@ -121,7 +121,8 @@ def _bind_literal(_: ExpressionBinder, node: Any, expected: SqlType | None) -> E
 
 
 def number_literal(text: str) -> Literal:
-    """
+    """Return the literal of a number, with the narrowest type for its digits.
+
     >>> str(number_literal("7").type), str(number_literal("1.50").type), str(number_literal("1e3").type)
     ('INTEGER', 'DECIMAL(3, 2)', 'DOUBLE')
     """
@@ -147,7 +148,7 @@ def _bind_bytes(_: ExpressionBinder, node: Any, _expected: SqlType | None) -> Ex
 
 
 def _bind_dollar_text(_: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
-    """`$$it's$$`: text in which nothing has another meaning."""
+    """Bind `$$it's$$`, a text without escapes."""
     literal = Literal(str(node.this), VARCHAR)
     return adapt_literal(literal, expected, span_of(node)) if expected is not None else literal
 

@@ -47,7 +47,7 @@ def _bind_match(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
 
 
 def _bind_escape(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """The pattern is rewritten with the escape character that LIKE has without the clause."""
+    """Rewrite the pattern with the escape character that LIKE has without an ESCAPE clause."""
     inner = node.this
     if not isinstance(inner, exp.Like | exp.ILike | exp.SimilarTo):
         raise unsupported(node, "ESCAPE here")
@@ -86,7 +86,7 @@ def _bind_comparison(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
 
 
 def _bind_row_pairs(self: ExpressionBinder, node: Any, left: Any, right: Any) -> list[tuple[Expression, Expression]]:
-    """The values of two rows that are compared with each other; `__key` is the row of all key columns."""
+    """Bind the values of two rows that are compared, pair by pair; `__key` is the row of all key columns."""
     sides = (_row_parts(self, left), _row_parts(self, right))
     if len(sides[0]) != len(sides[1]):
         raise type_error("rows are compared with rows of the same length", span=span_of(node))
@@ -94,14 +94,14 @@ def _bind_row_pairs(self: ExpressionBinder, node: Any, left: Any, right: Any) ->
 
 
 def _bind_row_pair(self: ExpressionBinder, left: Any, right: Any) -> tuple[Expression, Expression]:
-    """A key column is bound already."""
+    """Bind a pair of values; a key column is bound already."""
     if isinstance(left, Column):
         return left, right if isinstance(right, Column) else self.bind(right, left.type)
     return (self.bind(left, right.type), right) if isinstance(right, Column) else self.bind_pair(left, right)
 
 
 def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
-    """The parts of a row as written, or the bound key columns where it is `__key`."""
+    """Return the values of a row as written, or the bound key columns where it is `__key`."""
     if isinstance(node, exp.Column) and node.name.casefold() == GENERATED_KEY:
         refuse_unknown_parts(node, frozenset({"this", "table", "db"}))
         return list(self.scope.key(table_of(node), span_of(node)))
@@ -111,7 +111,7 @@ def _row_parts(self: ExpressionBinder, node: Any) -> list[Any]:
 
 
 def _bind_logic(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """A chain of the same connector is one call: sqlglot nests it to the left, as deep as it is long."""
+    """Bind a chain of one connector as one call: sqlglot nests it to the left, as deep as it is long."""
     kind, parts = type(node), []
     while isinstance(node, kind):
         parts.append(node.expression)
@@ -167,7 +167,7 @@ def _bind_in(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression
 
 
 def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) -> list[Expression]:
-    """An operand and the values that it is compared with, each by itself; a text as the operand has their type."""
+    """Bind an operand and the values that it is compared with; a text as the operand has their type."""
     if is_untyped_text(operand) and not all(
         is_untyped_text(value) or isinstance(value, exp.Placeholder) for value in values
     ):
@@ -177,7 +177,7 @@ def _bind_beside(self: ExpressionBinder, operand: Any, values: Sequence[Any]) ->
 
 
 def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
-    """`(a, b) IN ((1, 2), (3, 4))`"""
+    """Bind `(a, b) IN ((1, 2), (3, 4))`."""
     choices: list[Expression] = []
     operand = _row_parts(self, node.this)
     for row in node.expressions:
@@ -203,7 +203,7 @@ def _bind_between(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
 
 
 def _bind_row_between(self: ExpressionBinder, node: Any) -> Expression:
-    """`(a, b) BETWEEN (1, 2) AND (3, 4)`"""
+    """Bind `(a, b) BETWEEN (1, 2) AND (3, 4)`."""
     low, high = (_bind_row_pairs(self, node, node.this, node.args[side]) for side in ("low", "high"))
     span = span_of(node)
     between = Call("and", (compare_rows(">=", low, span), compare_rows("<=", high, span)), BOOLEAN)

@@ -24,13 +24,13 @@ _OR_EQUAL = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
 
 
 def is_row(node: Any) -> bool:
-    """`(a, b)` or `ROW(a, b)`; its values are the node's `expressions`."""
+    """Test whether a node is `(a, b)` or `ROW(a, b)`; its values are the node's `expressions`."""
     named = isinstance(node, exp.Anonymous) and str(node.this).upper() == "ROW"
     return (named or isinstance(node, exp.Tuple)) and bool(node.expressions)
 
 
 def key_row(scope: Scope, node: Any) -> tuple[Column, ...] | None:
-    """The columns that `__key` stands for where a key has several; None where the node is something else."""
+    """Return the columns of `__key` where a key has several; None for any other node."""
     if not isinstance(node, exp.Column) or node.name.casefold() != GENERATED_KEY:
         return None
     if scope.has(node.name) or not any(relation.key for relation in scope.relations):
@@ -40,7 +40,7 @@ def key_row(scope: Scope, node: Any) -> tuple[Column, ...] | None:
 
 
 def compare_rows(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:
-    """The comparison of each pair, joined so that NULLs count as the standard has it.
+    """Compare rows pair by pair, with NULLs as the standard has them.
 
     `(a, b) > (1, 2)` is `a >= 1 AND (a > 1 OR b > 2)`: what `a > 1 OR (a = 1 AND b > 2)` says, for NULLs too, with a
     condition in front that an index can be asked for. `b` is evaluated only where `a` does not decide.

@@ -59,7 +59,7 @@ def attach(
     subqueries: Iterable[Subquery],
     replaced: Callable[[Expression], Expression] = lambda expression: expression,
 ) -> LogicalNode:
-    """The tree with the columns that stand for the sub-queries. `replaced` names what an aggregate has renamed."""
+    """Attach the sub-queries and return the tree with their columns. `replaced` names the renames of an aggregate."""
     for subquery in subqueries:
         if subquery.volatile is not None:
             same = (Assignment(column, column) for column in tree.columns)
@@ -72,12 +72,12 @@ def attach(
 
 
 def volatile(column: Column, value: Expression) -> Subquery:
-    """What `attach` computes as a column of its own, once for each row."""
+    """Return the volatile expressions, which `attach` computes as columns, once for each row."""
     return Subquery((column,), JoinKind.INNER, logical.Values((), ((),)), (), volatile=value)
 
 
 def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) -> Expression:
-    """`(SELECT ...)` as a value: NULL where it has no row, an error where it has several."""
+    """Bind `(SELECT ...)` as a value: NULL where it has no row, an error where it has several."""
     right, columns, free = _bind_inner(binder, node, () if expected is None else (expected,))
     if len(columns) != 1:
         raise parsing_error(
@@ -89,14 +89,14 @@ def _bind_scalar(binder: ExpressionBinder, node: Any, expected: SqlType | None) 
 
 
 def bind_row_query(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
-    """`(x, y) = (SELECT ...)`: NULL where it has no row, an error where it has several."""
+    """Bind `(x, y) = (SELECT ...)`: NULL where the query has no row, an error where it has several."""
     operands = [binder.bind(part) for part in node.this.expressions]
     values = bind_row_value(binder, node.expression, [part.type for part in operands])
     return compare_rows(operator, list(zip(operands, values, strict=True)), span_of(node))
 
 
 def bind_row_value(binder: ExpressionBinder, node: Any, expected: Sequence[SqlType]) -> tuple[Column, ...]:
-    """`(SELECT a, b ...)` as a row of values: NULLs where it has no row, an error where it has several."""
+    """Bind `(SELECT a, b ...)` as a row of values: NULLs where it has no row, an error where it has several."""
     right, columns, free = _bind_inner(binder, node, expected)
     _refuse_other_width(len(expected), len(columns), node)
     values = tuple(replace(column, nullable=True) for column in columns)
@@ -118,12 +118,12 @@ def _bind_exists(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
 
 
 def bind_in_query(binder: ExpressionBinder, node: Any, query: Any) -> Expression:
-    """`x IN (SELECT ...)`, `(x, y) IN (SELECT ...)`"""
+    """Bind `x IN (SELECT ...)` and `(x, y) IN (SELECT ...)`."""
     return _bind_quantified(binder, node, "=", node.this, query)
 
 
 def bind_quantified(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
-    """`x < ANY (SELECT ...)`; ALL is that there is not ANY for which the opposite holds."""
+    """Bind `x < ANY (SELECT ...)`; ALL is the negation of ANY with the opposite comparison."""
     quantified = node.expression
     if isinstance(quantified, exp.All):
         opposite = _bind_quantified(binder, node, NEGATED[operator], node.this, quantified.this)
@@ -159,7 +159,7 @@ def _add(binder: ExpressionBinder, subquery: Subquery, node: Any) -> None:
 def _bind_inner(
     binder: ExpressionBinder, node: Any, expected: Sequence[SqlType] = ()
 ) -> tuple[LogicalNode, tuple[Column, ...], tuple[Column, ...]]:
-    """The tree of a sub-query, its columns, and the columns of the query around it that it names."""
+    """Bind a sub-query; return its tree, its columns, and the outer columns that it names."""
     if binder.subqueries is None:
         raise not_supported(f"a sub-query is not allowed in {binder.clause}", span=span_of(node))
     level = QueryLevel(binder, binder.scope.level.ctes)
@@ -168,7 +168,7 @@ def _bind_inner(
 
 
 def relation_of(query: logical.Root) -> LogicalNode:
-    """A query as a relation: exactly its columns, and no order, which means nothing unless LIMIT cuts by it."""
+    """Return a query as a relation of its columns, without its order unless a LIMIT cuts by it."""
     tree: Any = query.input.input if isinstance(query.input, logical.Sort) else query.input
     if tree.columns == query.columns:
         return tree  # type: ignore[no-any-return]
@@ -187,7 +187,7 @@ class NamedRelation(NamedTuple):
 
 
 def named_relation(binding: BindContext, query: logical.Root, names: Sequence[str]) -> NamedRelation:
-    """The query under these names of its columns."""
+    """Return the query under these names of its columns."""
     tree: Any = query.input.input if isinstance(query.input, logical.Sort) else query.input
     renamed = [
         Assignment(binding.new_column(name, column.type, nullable=column.nullable), column)

@@ -58,7 +58,7 @@ class PendingCall:
 
 
 def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """The call, with FILTER and WITHIN GROUP around it or not."""
+    """Bind an aggregate call, with or without FILTER and WITHIN GROUP."""
     written = read_aggregate(node)
     span = span_of(node)
     if binder.inside_aggregate:
@@ -82,7 +82,7 @@ def _bind_aggregate(binder: ExpressionBinder, node: Any, _: SqlType | None) -> E
 
 
 def _owner(binder: ExpressionBinder, named: dict[int, Column]) -> tuple[ExpressionBinder, list[ExpressionBinder]]:
-    """The innermost query of whose columns an aggregate is made: `(SELECT SUM(outer.x))` belongs to the outer one."""
+    """Return the innermost query whose columns an aggregate uses: `(SELECT SUM(outer.x))` belongs to the outer one."""
     crossed: list[ExpressionBinder] = []
     while named and binder.scope.level.outer is not None and all(id_ in binder.scope.level.free for id_ in named):
         crossed.append(binder)
@@ -91,7 +91,7 @@ def _owner(binder: ExpressionBinder, named: dict[int, Column]) -> tuple[Expressi
 
 
 def _seen_from(owner: ExpressionBinder, call: PendingCall) -> PendingCall:
-    """The call with its columns named as the query names them to which it belongs."""
+    """Rename the columns of a call to those of the query that it belongs to."""
 
     def own(part: Expression) -> Expression:
         return replace(part, outer=part.id in owner.scope.level.free) if isinstance(part, Column) else part
@@ -110,7 +110,7 @@ def _computed_once(owner: ExpressionBinder, call: PendingCall) -> Column:
 
 
 def bind_arguments(binder: ExpressionBinder, written: WrittenAggregate, clause: str) -> PendingCall:
-    """The call with its arguments bound and checked. `clause` is what aggregates and windows are refused in there."""
+    """Bind and check the arguments of a call. `clause` is the place that refuses aggregates and windows in them."""
     kept = binder.calls, binder.windows, binder.clause, binder.inside_aggregate, binder.groupings
     binder.windows, binder.clause, binder.inside_aggregate = None, clause, clause == "an aggregate"
     if binder.inside_aggregate:
@@ -171,7 +171,7 @@ def _bind_arguments(binder: ExpressionBinder, written: WrittenAggregate) -> Pend
 
 
 def _of_known_type(argument: Expression, function: AggregateFunction) -> Expression:
-    """A bare NULL is a text, or a truth value, as in PostgreSQL; sum and avg, which take neither, refuse it."""
+    """Give a bare NULL a type: VARCHAR, or BOOLEAN, as in PostgreSQL; refuse it for sum and avg."""
     if argument.type != NULL:
         return argument
     taken = (type_ for type_ in (VARCHAR, BOOLEAN) if function.result(type_) is not None)
@@ -183,7 +183,10 @@ def _is_present(value: Expression) -> Expression:
 
 
 def _of_one_argument(written: WrittenAggregate) -> WrittenAggregate:
-    """`COUNT(DISTINCT a, b)` counts rows without NULLs, `COUNT(DISTINCT (a, b))` all different rows."""
+    """Turn several arguments into one.
+
+    `COUNT(DISTINCT a, b)` counts rows without NULLs, `COUNT(DISTINCT (a, b))` all different rows.
+    """
     is_tuple = len(written.arguments) == 1 and isinstance(written.arguments[0], exp.Tuple)
     if not is_tuple and len(written.arguments) < 2:
         return written
@@ -192,7 +195,7 @@ def _of_one_argument(written: WrittenAggregate) -> WrittenAggregate:
 
 
 def _as_one_value(binder: ExpressionBinder, written: WrittenAggregate) -> Expression:
-    """A row as a text that is the same for equal rows only: a JSON array of its values."""
+    """Return a row as a text that is the same for equal rows only: a JSON array of its values."""
     values = [binder.bind(part) for part in written.arguments[0].expressions]
     binder.refuse_untyped(values)
     parts = [_same_text(value) for value in values]
@@ -206,7 +209,7 @@ def _as_one_value(binder: ExpressionBinder, written: WrittenAggregate) -> Expres
 
 
 def _same_text(value: Expression) -> Expression:
-    """-0.0 equals 0.0, though it is written otherwise."""
+    """Return a value so that equal values have the same text: -0.0 becomes 0.0."""
     if value.type.is_floating:
         return call("+", value, Literal(0.0, value.type)) or value
     return (call("hex", value) or value) if value.type.kind is Kind.VARBINARY else value
@@ -219,7 +222,7 @@ def _condition(expression: Expression, span: Span | None) -> Expression:
 
 
 def _where(condition: Expression, value: Expression) -> Expression:
-    """The value on the rows where the condition holds, NULL, which aggregates ignore, on the others."""
+    """Return the value where the condition holds, and NULL, which aggregates ignore, elsewhere."""
     return Case(((condition, value),), Literal(None, value.type), value.type)
 
 
@@ -236,7 +239,7 @@ def _parameters(
 
 
 def _is_descending(written: WrittenAggregate, arguments: Sequence[Expression], order: Sequence[OrderEntry]) -> bool:
-    """Whether a quantile counts from the highest value; it has no other order than that of its values."""
+    """Test whether a quantile counts from the highest value; it has no other order than that of its values."""
     if order and [entry.expression for entry in order] != [arguments[0]]:
         message = f"{written.title} can be ordered by its argument only"
         raise window_error(message, span=span_of(written.order[0]))

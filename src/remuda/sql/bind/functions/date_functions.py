@@ -47,7 +47,7 @@ def _bind_clock(self: ExpressionBinder, node: Any, _: SqlType | None) -> Express
 
 
 def _bind_time_zone(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`x AT TIME ZONE zone`: the clock there of an instant, or the instant at which a clock there showed so."""
+    """Bind `x AT TIME ZONE zone`: from an instant to the local time there, or back."""
     return self.call_with("timezone", node, [node.args["zone"], node.this])
 
 
@@ -56,7 +56,7 @@ def _bind_extract(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
 
 
 def _field(self: ExpressionBinder, node: Any, written: str, moment: Expression) -> Expression:
-    """A field of a moment; some are made of others."""
+    """Return the expression of a field of a moment; some are computed from others."""
     match _one_of(node, written, EXTRACTED | _MADE_FIELDS, "field"):
         case "yearweek":
             years, weeks = (self.call(f"extract {name}", node, moment) for name in ("isoyear", "week"))
@@ -126,7 +126,7 @@ _FIELD_FUNCTIONS = {
 
 
 def _name_and_rest(node: Any, count: int) -> tuple[Any, ...]:
-    """The text of the first argument, which must be a literal, and the other arguments."""
+    """Return the text of the first argument, which must be a literal, and the other arguments."""
     arguments = node.expressions
     if len(arguments) != count or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
         what = "a name in quotes and a value" if count == 2 else f"a name in quotes and {count - 1} values"

@@ -28,7 +28,7 @@ _SPECIAL = {"format": re.compile(r"[{}]"), "printf": re.compile("%")}
 
 
 def _bind_template(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`format('{} of {}', a, b)`, `printf('%s of %d', a, b)`: NULL where a value is."""
+    """Bind `format('{} of {}', a, b)` and `printf('%s of %d', a, b)`: NULL where an argument is NULL."""
     name, span = str(node.this).lower(), span_of(node)
     arguments = node.expressions
     if not arguments or not (isinstance(arguments[0], exp.Literal) and arguments[0].is_string):
@@ -47,7 +47,7 @@ def _bind_template(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
 
 
 def _pieces(name: str, template: str, node: Any) -> tuple[list[str], list[str]]:
-    """The text between the places, and what is written at each place."""
+    """Split a template into the texts between its placeholders and the placeholders."""
     pieces, kinds, end = [""], [], 0
     for found in (*_PLACES[name].finditer(template), None):
         between = template[end : None if found is None else found.start()]
@@ -96,7 +96,10 @@ def _bind_overlay(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expre
 
 
 def _bind_member(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`json -> 'name'`, `json ->> 0`; sqlglot reads a literal as a path, and anything else stays what it is."""
+    """Bind `json -> 'name'` and `json ->> 0`.
+
+    sqlglot reads a literal as a path and leaves any other expression as it is.
+    """
     name = "->>" if isinstance(node, exp.JSONExtractScalar) else "->"
     document = self.bind(node.this, JSON)
     if not isinstance(node.expression, exp.JSONPath):
@@ -111,7 +114,7 @@ def _bind_member(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expres
 
 
 def _bind_object(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`json_object('a', 1, 'b', 2)`: sqlglot makes pairs of the arguments."""
+    """Bind `json_object('a', 1, 'b', 2)`: sqlglot makes pairs of the arguments."""
     pairs = [part for pair in node.expressions for part in (pair.this, pair.expression)]
     return self.call_with("json_object", node, pairs)
 
@@ -173,7 +176,7 @@ def _bind_type_name(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
 
 
 def _bind_rounding(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """To a number of digits that is written out, a DECIMAL gets that scale."""
+    """Bind a rounding; a DECIMAL rounded to a literal number of digits gets that scale."""
     bound = self.call_with(str(node.this).lower(), node, node.expressions)
     if not isinstance(bound, Call) or len(bound.arguments) < 2 or bound.type.kind is not Kind.DECIMAL:
         return bound
@@ -195,7 +198,7 @@ def _bind_logarithm(self: ExpressionBinder, node: Any, _: SqlType | None) -> Exp
 
 
 def _bind_hash(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """A bare parameter has no type here: the hash of an INTEGER is not that of the same BIGINT."""
+    """Bind a hash; refuse a bare parameter: the hash of an INTEGER is not that of the same BIGINT."""
     arguments = [self.bind(argument) for argument in node.expressions]
     self.refuse_untyped(arguments)
     return self.call("xxhash64", node, *arguments)

@@ -82,7 +82,7 @@ def _end(
 
 
 def _offset(binder: ExpressionBinder, node: Any, unit: FrameUnit, order: tuple[OrderEntry, ...]) -> Expression:
-    """A number of rows or groups, or for RANGE a distance in the type of the one expression ordered by."""
+    """Bind an offset: a number of rows or groups, or for RANGE a distance in the type of the ORDER BY expression."""
     span = span_of(node)
     if unit is not FrameUnit.RANGE:
         bound = binder.bind(node, BIGINT)
@@ -158,7 +158,7 @@ class PendingWindow:
 
 
 def _bind_window(binder: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """`function(...) OVER (...)` or `OVER name`"""
+    """Bind `function(...) OVER (...)` or `OVER name`."""
     refuse_unknown_parts(node, _WINDOW_PARTS)
     span = span_of(node.this) or span_of(node)
     if binder.windows is None:
@@ -212,7 +212,7 @@ def _definition(binder: ExpressionBinder, node: Any) -> tuple[Sequence[Any], Seq
 
 
 def named_windows(node: Any) -> dict[str, Any]:
-    """The WINDOW clause of a query, by folded name. Each may be made of those before it."""
+    """Return the WINDOW clause of a query by folded name; a window may extend those before it."""
     named: dict[str, Any] = {}
     for window in node.args.get("windows") or []:
         name = window.name
@@ -226,7 +226,10 @@ def named_windows(node: Any) -> dict[str, Any]:
 
 
 def _is_from_the_start(frame: Frame) -> bool:
-    """Whether a value is in the frame exactly where its first row is. Not of ROWS that tie: either may be first."""
+    """Test whether a frame begins at its partition's start, so that a value is in it once its first row is.
+
+    ROWS frames with ties do not: either of two tied rows may be first.
+    """
     if frame.start is not FrameEnd.UNBOUNDED_PRECEDING or frame.exclusion is not FrameExclusion.NO_OTHERS:
         return False
     return frame.end is FrameEnd.UNBOUNDED_FOLLOWING or frame.unit is not FrameUnit.ROWS
@@ -264,7 +267,7 @@ def _bind_function(
 
 
 def _refuse_arguments(name: str, node: Any) -> None:
-    """A ranking function has the order of its window, and no other; sqlglot takes `rank(ORDER BY x)` too."""
+    """Refuse DISTINCT and ORDER BY in a ranking function; sqlglot takes `rank(ORDER BY x)` too."""
     given = [part for part in (node.this, *node.expressions) if part is not None]
     if given:
         what = "ORDER BY: its order is that of OVER" if isinstance(given[0], exp.Order) else "arguments"
@@ -315,7 +318,7 @@ def compute_windows(
     replaced: Callable[[Expression], Expression],
     name_column: Callable[[Expression], Column],
 ) -> LogicalNode:
-    """One operator for each different partition and order, over a projection of what they need.
+    """Add an operator for each different partition and order, over a projection of their inputs.
 
     An aggregate of DISTINCT values sees each value once: in the first of its rows, which is found before.
     """
@@ -328,7 +331,7 @@ def compute_windows(
         return computed[above]
 
     def differs(expression: Expression) -> bool:
-        """Not a constant; but one that is grouped by is NULL where a grouping set leaves it out."""
+        """Test whether a value differs between rows: a constant that is a key is NULL outside its grouping sets."""
         return not is_constant(replaced(expression))
 
     groups: dict[tuple[tuple[Column, ...], tuple[SortKey, ...]], list[WindowCall]] = {}
@@ -361,7 +364,7 @@ def compute_windows(
 
 
 def _measures(frame: Frame) -> bool:
-    """Whether the frame is so far from the row's own value: RANGE with an offset, which needs an order by any value."""
+    """Test whether the frame is RANGE with an offset, which measures a distance from the row's own value."""
     return frame.unit is FrameUnit.RANGE and (frame.start_offset is not None or frame.end_offset is not None)
 
 
@@ -373,7 +376,7 @@ def _first_of_each(
     once: Column,
     name_column: Callable[[Expression], Column],
 ) -> LogicalNode:
-    """The tree with a column that has each value of a partition in its first row, and NULL in the others."""
+    """Add a column with each value of a partition in its first row, and NULL in the others."""
     number = name_column(Literal(1, BIGINT))
     by_value = tuple(dict.fromkeys((*partition, value)))
     kept = [Assignment(column, column) for column in tree.columns]
@@ -386,7 +389,7 @@ def _first_of_each(
 def numbered(
     binding: BindContext, tree: LogicalNode, partition: tuple[Column, ...], order: tuple[SortKey, ...]
 ) -> tuple[LogicalNode, Column]:
-    """The tree with the number of each row within its partition."""
+    """Add the number of each row within its partition."""
     number = binding.new_column("row_number", BIGINT, nullable=False)
     return logical.Window(tree, partition, order, (WindowCall(number, "row_number"),)), number
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Expression:
-    """The value as one of the column's type: a literal is converted now, a number is checked when it is there."""
+    """Convert a value to the column's type: a literal now, a number when it is evaluated."""
     if value.type == column.type:
         return value
     if isinstance(value, Literal):
@@ -61,12 +61,14 @@ def store(value: Expression, column: ColumnDefinition, span: Span | None) -> Exp
 
 
 def _is_written_out(source: SqlType, target: SqlType) -> bool:
-    """A column of texts takes every value that has a text, as in PostgreSQL: `SET note = 12`."""
+    """Test whether a column of texts takes the value's text, as in PostgreSQL: `SET note = 12`."""
     return target == VARCHAR and source.kind not in {Kind.NULL, Kind.VARCHAR} and can_cast(source, target)
 
 
 def _is_checked(source: SqlType, target: SqlType) -> bool:
-    """`SET stock = stock + 1` of a SMALLINT, `price * 1.1` of a DECIMAL, which rounds: too large is an error, later.
+    """Test whether a value is checked at execution: `SET stock = stock + 1` of a SMALLINT may be too large.
+
+    `price * 1.1` of a DECIMAL rounds.
 
     A sum of BIGINTs, a DECIMAL(38, 0), is a whole number too. A fraction is not stored as an integer: 2.5
     would become 3.
@@ -76,7 +78,10 @@ def _is_checked(source: SqlType, target: SqlType) -> bool:
 
 
 def _widens(source: SqlType, target: SqlType) -> bool:
-    """Also from one TIMESTAMP to the other, which has the same instants: `SET seen = now()`."""
+    """Test whether a value is widened without loss.
+
+    This includes one TIMESTAMP to the other, which has the same instants: `SET seen = now()`.
+    """
     if {source.kind, target.kind} == {Kind.TIMESTAMP, Kind.TIMESTAMP_TZ}:
         return True
     return source.kind is Kind.NULL or common_type(source, target) == target
@@ -85,7 +90,7 @@ def _widens(source: SqlType, target: SqlType) -> bool:
 def bind_assignments(
     binder: ExpressionBinder, nodes: Sequence[Any], definition: MapDefinition, relation: ScopeRelation
 ) -> dict[int, Expression]:
-    """The values of `SET a = value, (b, c) = (value, value)` by the ids of their columns, all of the updated map."""
+    """Bind `SET a = value, (b, c) = (value, value)` to values by the ids of their columns, all of the updated map."""
     assigned: dict[int, Expression] = {}
     for node in nodes:
         for column, value in _bind_assignment(binder, node, definition, relation):
@@ -146,7 +151,7 @@ def _bind_target(
 
 
 def refuse_default(node: Any) -> None:
-    """`SET column = DEFAULT`, `VALUES (1, DEFAULT)`: to sqlglot it is a name, or a word."""
+    """Refuse `SET column = DEFAULT` and `VALUES (1, DEFAULT)`: sqlglot reads DEFAULT as a name, or as a word."""
     if isinstance(node, exp.Column | exp.Var) and node.sql().upper() == "DEFAULT":
         hint = "Columns have no other default than NULL."
         raise not_supported("DEFAULT is not supported yet", span=span_of(node), suggestion=hint)

@@ -47,7 +47,9 @@ def on_conflict(
     level: QueryLevel,
     order: Collation,
 ) -> tuple[LogicalNode, Operation]:
-    """The rows to write, complete, and how. `rows` has the map's columns in declared order, `node` is the INSERT.
+    """Bind ON CONFLICT and return the complete rows to write, and how.
+
+    `rows` has the map's columns in declared order, `node` is the INSERT.
 
     `order` is that of the query, by columns of the input of `rows`.
     """
@@ -82,7 +84,7 @@ def on_conflict(
 
 
 def _check_target(definition: MapDefinition, conflict: Any, *, needed: bool) -> None:
-    """Rows can only conflict by their key, so `ON CONFLICT (...)` names all of it."""
+    """Refuse an `ON CONFLICT (...)` that does not name the whole key: rows conflict only by their key."""
     given = [entry.name.casefold() for entry in conflict.args.get("conflict_keys") or []]
     if not given and not needed:
         return
@@ -106,7 +108,7 @@ def _new_only(binding: BindContext, definition: MapDefinition, rows: logical.Pro
 
 
 def _last_only(binding: BindContext, definition: MapDefinition, rows: logical.Project, order: Collation) -> LogicalNode:
-    """Of the rows with one key only the last of the order; all rows without one: then the last to come counts."""
+    """Keep the last of the order of the rows with one key; without an order keep all rows: then the last one wins."""
     if not order or any(column.hidden for column in definition.columns):
         return rows
     backwards = tuple(
@@ -131,7 +133,7 @@ def _first_of_each_key(
 def _updated(
     binding: BindContext, node: Any, definition: MapDefinition, rows: logical.Project, level: QueryLevel
 ) -> LogicalNode:
-    """Rows that are new as they are, others as SET makes them of the row in the map and the new one, `excluded`."""
+    """Return new rows as they are, and rows of existing keys as SET makes them of the old row and `excluded`."""
     conflict = node.args["conflict"]
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     scan = logical.Scan(definition, tuple(binding.column_of(column) for column in definition.columns))

@@ -122,7 +122,7 @@ def _complete_row(
     columns: Sequence[Column],
     span: Span | None,
 ) -> tuple[Assignment, ...]:
-    """The map's columns in declared order; what is not given is NULL, if it may be."""
+    """Complete a row to the map's columns in declared order, with NULL for missing nullable columns."""
     by_name = {declared.name: column for declared, column in zip(given, columns, strict=True)}
     assignments: list[Assignment] = []
     for declared in definition.columns:
@@ -138,7 +138,7 @@ def _complete_row(
 
 
 def bind_update(binding: BindContext, node: Any) -> logical.Root:
-    """`UPDATE map SET column = value, ... [FROM ...] [WHERE ...]`"""
+    """Bind `UPDATE map SET column = value, ... [FROM ...] [WHERE ...]`."""
     refuse_unknown_parts(node, frozenset({"this", "expressions", "where", "from_", "with_"}))
     level, defined = with_ctes(node, QueryLevel())
     target = bind_map_entry(binding, node.this)
@@ -168,7 +168,7 @@ def bind_update(binding: BindContext, node: Any) -> logical.Root:
 
 
 def _with_others(binding: BindContext, target: Source, entries: Sequence[Any], level: QueryLevel) -> Source:
-    """The map with the tables of UPDATE ... FROM or DELETE ... USING: all pairs, which WHERE chooses from."""
+    """Join the map with the tables of UPDATE ... FROM or DELETE ... USING; WHERE chooses among all pairs."""
     if not entries:
         return target
     others = bind_sources(binding, entries, level)
@@ -182,14 +182,14 @@ def _with_others(binding: BindContext, target: Source, entries: Sequence[Any], l
 
 
 def _once_each(binding: BindContext, tree: LogicalNode, scan: logical.Scan) -> LogicalNode:
-    """A row of the map that was paired several times is updated once, from one of its pairs."""
+    """Keep one pair of each row of the map, so that a row is updated once."""
     key = tuple(scan.columns[position] for position in scan.map.positions(scan.map.key))
     tree, number = numbered(binding, tree, key, ())
     return logical.Filter(tree, Call("=", (number, Literal(1, BIGINT)), BOOLEAN))
 
 
 def bind_delete(binding: BindContext, node: Any) -> logical.Root:
-    """`DELETE FROM map [USING ...] [WHERE ...]`"""
+    """Bind `DELETE FROM map [USING ...] [WHERE ...]`."""
     refuse_unknown_parts(node, frozenset({"this", "where", "using", "with_"}))
     level, defined = with_ctes(node, QueryLevel())
     target = bind_map_entry(binding, node.this)

@@ -95,7 +95,10 @@ def bind_from(binding: BindContext, node: Any, level: QueryLevel) -> Source:
 
 
 def bind_sources(binding: BindContext, entries: Sequence[Any], level: QueryLevel) -> Source:
-    """A table and the joins after it. A comma binds weaker: `a, b RIGHT JOIN c` is `a CROSS JOIN (b RIGHT JOIN c)`."""
+    """Bind a table and the joins after it.
+
+    A comma binds weaker: `a, b RIGHT JOIN c` is `a CROSS JOIN (b RIGHT JOIN c)`.
+    """
     result: Source | None = None
     for group in _groups(entries):
         result = _bind_group(binding, group, level, result)
@@ -113,7 +116,7 @@ def _groups(entries: Sequence[Any]) -> list[list[Any]]:
 
 
 def _bind_group(binding: BindContext, group: Sequence[Any], level: QueryLevel, before: Source | None) -> Source:
-    """One part between commas. LATERAL in it may name what stands in the parts before."""
+    """Bind one part between commas. LATERAL in it may name relations of the parts before."""
     known = () if before is None else before.relations
     separate = before is not None and any(_keeps_right(entry) for entry in group)
     first = group[0].this if isinstance(group[0], exp.Join) else group[0]
@@ -144,7 +147,7 @@ def _keeps_right(entry: Any) -> bool:
 def _bind_source(
     binding: BindContext, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...], before: Source | None
 ) -> Source:
-    """The first entry of a part, beside what the parts before it gave."""
+    """Bind the first entry of a part, joined with the parts before it."""
     beside = _lateral_level(binding, node, level, known)
     right = bind_relation(binding, node, beside)
     if before is None:
@@ -155,7 +158,7 @@ def _bind_source(
 
 
 def _lateral_level(binding: BindContext, node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> QueryLevel:
-    """What an entry sees beside itself: a function in FROM sees it without the word LATERAL too."""
+    """Return the level that an entry sees; a function sees the entries beside it without the word LATERAL too."""
     if not isinstance(node, exp.Lateral) and not is_table_function(node):
         return level
     outer = ExpressionBinder(binding, Scope(known, level), clause="FROM")
@@ -163,14 +166,14 @@ def _lateral_level(binding: BindContext, node: Any, level: QueryLevel, known: tu
 
 
 def _is_lateral(node: Any, level: QueryLevel, known: tuple[ScopeRelation, ...]) -> bool:
-    """Whether an entry is evaluated for each row beside it; a function only where it names one of the columns."""
+    """Test whether an entry is evaluated for each row beside it; a function only where it names one of the columns."""
     if is_table_function(node):
         return any(column.id in level.free for relation in known for column in relation.columns)
     return isinstance(node, exp.Lateral)
 
 
 def bind_relation(binding: BindContext, node: Any, level: QueryLevel) -> Source:
-    """One entry of FROM, with its alias."""
+    """Bind one entry of FROM, with its alias."""
     match node:
         case exp.Table() | exp.Lateral() if is_table_function(node):
             return _bind_function(binding, node, level)
@@ -203,7 +206,7 @@ def _without_joins(node: Any) -> Any:
 
 
 def _bind_parentheses(binding: BindContext, node: Any, level: QueryLevel) -> Source:
-    """`(a JOIN b ON ...)`: an alias after it hides the names within."""
+    """Bind `(a JOIN b ON ...)`: an alias after it hides the names within."""
     inner = node.this
     source = bind_sources(binding, [_without_joins(inner), *(inner.args.get("joins") or [])], level)
     if node.args.get("alias") is None:
@@ -235,7 +238,7 @@ def _bind_table_entry(binding: BindContext, node: Any, level: QueryLevel) -> Sou
 
 
 def bind_map_entry(binding: BindContext, node: Any) -> Source:
-    """The map that UPDATE or DELETE names."""
+    """Bind the map that UPDATE or DELETE names."""
     refuse_unknown_parts(node, frozenset({"this", "db", "alias"}))
     if not isinstance(node.this, exp.Identifier):
         raise unsupported(node, "a function in FROM")
@@ -257,7 +260,7 @@ def _bind_map(binding: BindContext, node: Any, definition: MapDefinition | None 
 
 
 def _bind_function(binding: BindContext, node: Any, level: QueryLevel) -> Source:
-    """`function(...) AS alias (column)`. As in PostgreSQL an alias alone is the name of the column too."""
+    """Bind `function(...) AS alias (column)`. As in PostgreSQL an alias alone is the name of the column too."""
     refuse_unknown_parts(node, _TABLE_PARTS)
     tree, column, name = bind_table_function(binding, node.this, level)
     alias = node.args.get("alias")
@@ -268,7 +271,7 @@ def _bind_function(binding: BindContext, node: Any, level: QueryLevel) -> Source
 
 
 def _bind_query(binding: BindContext, query: Any, node: Any, level: QueryLevel) -> Source:
-    """A query in FROM, as a relation; its columns have the names of its result."""
+    """Bind a query in FROM as a relation; its columns have the names of its result."""
     from_outer = QueryLevel(level.outer, level.ctes, level.free)
     inner = binding.bind_query(binding, query, from_outer, ())
     tree, columns, order = named_relation(binding, inner, inner.names)
@@ -288,7 +291,7 @@ def _relation(
 
 
 def _named(binding: BindContext, node: Any, source: Source) -> Source:
-    """`AS alias (a, b)`: another name for the relation, and for its first columns."""
+    """Apply `AS alias (a, b)`: another name for the relation, and for its first columns."""
     alias = node.args.get("alias")
     if alias is None:
         return source
@@ -325,7 +328,7 @@ def _named(binding: BindContext, node: Any, source: Source) -> Source:
 
 
 def _refuse_reserved(name: Any) -> None:
-    """`FROM orders ORDER`, `FROM orders GROUP`: a clause that is not complete, which sqlglot takes for an alias."""
+    """Refuse an incomplete clause that sqlglot takes for an alias: `FROM orders ORDER`, `FROM orders GROUP`."""
     if not name.args.get("quoted") and name.name.upper() in _RESERVED:
         raise parsing_error(f"{name.name!r} is not expected here", span=span_of(name))
 

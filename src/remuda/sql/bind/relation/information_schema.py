@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 
 
 def bind_information(binding: BindContext, name: str, schema: str | None, span: Span | None) -> logical.Values | None:
-    """The table of that name if it is one of ours; None if it is not."""
+    """Return the `information_schema` table of that name, or None."""
     if schema is None or schema.casefold() != SCHEMA:
         return None
     table = _TABLES.get(name.casefold())

@@ -45,7 +45,7 @@ def join_kind(node: Any) -> JoinKind:
 
 
 def is_comma(node: Any) -> bool:
-    """`a, b`, which sqlglot does not tell from `a JOIN b` but for the word that it begins with."""
+    """Test whether a join is `a, b`, which sqlglot distinguishes from `a JOIN b` only by its first word."""
     return node.meta.get("word", ",") == "," and all(node.args.get(part) is None for part in _PARTS - {"this"})
 
 
@@ -60,7 +60,7 @@ def bind_join(
     *,
     lateral: bool,
 ) -> tuple[LogicalNode, Relations]:
-    """`left JOIN right`; both trees are bound, the right one perhaps in terms of the left (LATERAL)."""
+    """Bind `left JOIN right`; both trees are bound, the right one perhaps in terms of the left (LATERAL)."""
     refuse_unknown_parts(node, _PARTS)
     kind = join_kind(node)
     method = str(node.args.get("method") or "").upper()
@@ -197,7 +197,7 @@ def _side_column(name: str, relations: Relations, side: str, span: Span | None) 
 def _merge(
     binding: BindContext, kind: JoinKind, tree: LogicalNode, relations: Relations, pairs: Sequence[_MergedPair]
 ) -> tuple[LogicalNode, Relations]:
-    """The merged columns come first in `*`, once each; the side that every row of the result has gives the value."""
+    """Merge the columns of USING: first in `*`, once each, with the value of the side that is never missing."""
     delivered = {column.id: column for column in tree.columns}
     merged: list[Column] = []
     computed: list[Assignment] = []

@@ -33,12 +33,12 @@ Arguments = tuple[Expression, Expression, Expression]
 
 
 def is_table_function(node: Any) -> bool:
-    """Whether an entry of FROM, with LATERAL before it or not, is a function."""
+    """Test whether an entry of FROM, with or without LATERAL, is a function."""
     return isinstance(node, exp.Table | exp.Lateral) and isinstance(node.this, exp.Func)
 
 
 def bind_table_function(binding: BindContext, node: Any, level: QueryLevel) -> tuple[LogicalNode, Column, str]:
-    """The rows of a function in FROM, their column, and the function's name."""
+    """Bind a function in FROM; return its rows, their column, and the function's name."""
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if name not in TABLE_FUNCTIONS:
         hint = f"Functions in FROM are {' and '.join(TABLE_FUNCTIONS)}."
@@ -78,7 +78,7 @@ def _bind_arguments(
 
 
 def _hint(nodes: list[Any]) -> SqlType:
-    """What a bare parameter is: a moment where the step is an INTERVAL."""
+    """Return the type of a bare parameter of a series: a moment where the step is an INTERVAL."""
     return TIMESTAMP if len(nodes) == 3 and isinstance(nodes[2], exp.Interval) else BIGINT
 
 

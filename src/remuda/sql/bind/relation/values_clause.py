@@ -29,7 +29,10 @@ Row = tuple[list[Expression], list[Subquery]]
 
 
 def bind_values(binding: BindContext, node: Any, level: QueryLevel, expected: Sequence[SqlType]) -> logical.Root:
-    """The columns are called column1, column2, ...; types become one as those of the branches of CASE do."""
+    """Bind VALUES.
+
+    The columns are called column1, column2, ...; their types are unified as the branches of CASE are.
+    """
     written = [_row_of(row) for row in node.expressions]
     width = len(written[0])
     if not width:
@@ -62,7 +65,7 @@ def _bind_row(binding: BindContext, values: Sequence[Any], level: QueryLevel, wa
 
 
 def _is_told(node: Any, type_: SqlType) -> bool:
-    """Whether it is a text in a column of which other rows say that its values are none."""
+    """Test whether a value is a text in a column that other rows show to be of another type."""
     return type_ not in {NULL, VARCHAR} and is_untyped_text(node)
 
 
@@ -99,7 +102,10 @@ def rows_of(binding: BindContext, columns: tuple[Column, ...], rows: Sequence[Ro
 
 
 def one_row(binding: BindContext, *, joined: bool) -> logical.Values:
-    """The single row of a query without FROM. Where sub-queries are joined to it, it has a column: batches need one."""
+    """Return the single row of a query without FROM.
+
+    Where sub-queries are joined to it, it has a column: batches need one.
+    """
     if not joined:
         return logical.Values((), ((),))
     return logical.Values((binding.new_column("row", INTEGER, nullable=False),), ((Literal(1, INTEGER),),))
