@@ -33,7 +33,7 @@ class CancellationToken:
     def __init__(
         self, timeout: float | None = None, started: float | None = None, parent: CancellationToken | None = None
     ) -> None:
-        """`started` is when the statement was given, by `time.monotonic`, where that was not just now."""
+        """Make the token of a statement; `started` is when it was given, by `time.monotonic`, if earlier."""
         self.cancelled = False
         self._parent = parent
         self._committing = False

@@ -34,7 +34,7 @@ def evaluate_row_count(expression: Expression, parameters: tuple[Any, ...] = ())
 
 
 def compile_constant(expression: Expression) -> Callable[[tuple[Any, ...]], Any]:
-    """`evaluate_constant` for a given expression, as a function of the parameters' values."""
+    """Compile `evaluate_constant` for an expression, as a function of the parameters' values."""
     if isinstance(expression, Parameter):
         return itemgetter(expression.index)
     evaluate = compile_row(expression, {})

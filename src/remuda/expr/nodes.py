@@ -128,7 +128,7 @@ Expression = Column | Literal | Parameter | Call | Cast | Case
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values of one type are the same in every expression."""
+    """Test whether two values of one type are the same in every expression."""
     if one != one:
         return bool(other != other)
     if one != other:

@@ -83,14 +83,14 @@ def parameters_of(expression: Expression) -> dict[int, Parameter]:
 
 
 def is_constant(expression: Expression) -> bool:
-    """Whether the value depends on no column and is always the same: literals, parameters and functions of them."""
+    """Test whether the value depends on no column and never changes: literals, parameters and functions of them."""
     if isinstance(expression, Literal | Parameter):
         return True
     return not any(isinstance(node, Column) or _is_volatile_call(node) for node in walk(expression))
 
 
 def is_volatile(expression: Expression) -> bool:
-    """Whether a second evaluation gives another value, so that there must not be one."""
+    """Test whether a second evaluation gives another value, so that there must not be one."""
     return any(_is_volatile_call(node) for node in walk(expression))
 
 
@@ -120,7 +120,7 @@ def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def conjunction(predicates: Iterable[Expression]) -> Expression | None:
-    """The predicate that holds when all hold; None, the absent predicate, for none. Repeated parts appear once."""
+    """Return the conjunction of predicates; None, the absent predicate, for none. Repeated parts appear once."""
     parts = tuple(dict.fromkeys(part for predicate in predicates for part in conjuncts(predicate)))
     if not parts:
         return None

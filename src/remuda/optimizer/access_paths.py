@@ -144,7 +144,7 @@ def _candidate(bound: BoundIndex) -> physical.IndexCandidate:
 
 
 def _distribution(scan: logical.Scan, partitions: int | None) -> Distribution:
-    """A map that has the plan's partitions is partitioned by columns that the scan delivers, if it delivers all."""
+    """Return how a scan's rows are distributed: by the partitioning columns, if it delivers all of them."""
     if scan.map.replicated:
         return REPLICATED
     by_name: dict[str, Column] = {column.name: column for column in scan.columns}
@@ -156,7 +156,7 @@ def _distribution(scan: logical.Scan, partitions: int | None) -> Distribution:
 def _orders(
     scan: logical.Scan, bound: BoundIndex, direction: Direction, required: Collation
 ) -> Iterable[tuple[BoundIndex, Collation]]:
-    """The orders that an index can be read in: its own, and with NULLs of its first open column at the other end."""
+    """Return the orders that an index can be read in: its own, and with NULLs of its first open column last."""
     fixed = _fixed_columns(bound)
     yield bound, _delivered_order(scan, bound, direction, fixed, required)
     if len(bound.bounds) == fixed and fixed < len(bound.index.columns):
@@ -169,7 +169,7 @@ def _orders(
 
 
 def _fixed_columns(bound: BoundIndex) -> int:
-    """How many leading columns are bound to a single value."""
+    """Count the leading columns that are bound to a single value."""
     fixed = 0
     for single in bound.bounds:
         if not (isinstance(single, Points) and single.is_single):
@@ -181,7 +181,7 @@ def _fixed_columns(bound: BoundIndex) -> int:
 def _delivered_order(
     scan: logical.Scan, bound: BoundIndex, direction: Direction, fixed: int, required: Collation
 ) -> Collation:
-    """The index columns in order, without the leading ones that are bound to a single value.
+    """Return the index columns in order, without the leading ones that are bound to a single value.
 
     A union of values is read value by value, lowest first, so its order is the index's all the same. A column without
     NULLs has them at whichever end is required.

@@ -36,7 +36,7 @@ class Costing:
         return replace(path, estimate=Estimate(path.estimate.rows, cost, min(cost, path.estimate.startup)))
 
     def price(self, node: Any, rows: float) -> PhysicalNode:
-        """The top node delivers `rows`, those of its group."""
+        """Price the node at the top of a tree; it delivers `rows`, those of its group."""
         if node.estimate is not UNPRICED:
             return node  # type: ignore[no-any-return]
         sources = inputs(node)
@@ -81,7 +81,7 @@ class Costing:
 
 
 def _is_done_by_one_thread(node: Any) -> bool:
-    """Whether in this process one core has to do what Spark's tasks share: all rows of a group have to meet."""
+    """Test whether in this process one core does what Spark's tasks share: all rows of a group have to meet."""
     match node:
         case physical.Sort() | physical.Window() | physical.StreamingAggregate():
             return True

@@ -32,7 +32,7 @@ def plan_lookup(
     *,
     pruning: bool,
 ) -> physical.Root | None:
-    """None where the query is more than a lookup by equality."""
+    """Plan a query that is a lookup by equality; return None for any other."""
     scan, project = _parts(tree)
     if scan is None or not _is_lookup(scan):
         return None
@@ -70,7 +70,7 @@ def _parts(tree: logical.Root) -> tuple[logical.Scan | None, logical.Project | N
 
 
 def _is_lookup(scan: logical.Scan) -> bool:
-    """By an equality of a key column or of a column that leads an index."""
+    """Test for a lookup by an equality of a key column or of a column that leads an index."""
     if scan.filter is None or split_disjunction(scan) is not None:
         return False
     named = {*scan.map.key, *(index.columns[0] for index in scan.map.indexes)}

@@ -34,7 +34,7 @@ class BoundIndex:
 
 
 def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: SargablePredicates) -> BoundIndex | None:
-    """None where the index cannot serve any part of the filter."""
+    """Bind a filter to an index; None where the index cannot serve any part of it."""
     bounds: list[Bound] = []
     used: list[Expression] = []
     for column in index.columns:
@@ -53,7 +53,7 @@ def bind_index(index: IndexDefinition, filter_: Expression | None, predicates: S
 
 
 def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound, list[Expression]] | None:
-    """In this order: one equality, a union of equalities, all ranges together, a union of ranges.
+    """Choose one equality, else a union of equalities, all ranges together, or a union of ranges.
 
     A predicate that is not exact is bound, and evaluated again as part of the residual.
     """
@@ -71,7 +71,7 @@ def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound
 def bind_key(
     key: tuple[str, ...], filter_: Expression | None, predicates: SargablePredicates
 ) -> tuple[tuple[Points, ...], Expression | None] | None:
-    """The points of every key column, and what remains of the filter; None where a key column has none."""
+    """Bind every key column to points; return them and the residual, or None where a key column has none."""
     points: list[Points] = []
     used: list[Expression] = []
     for column in key:

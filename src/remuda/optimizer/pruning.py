@@ -21,7 +21,7 @@ MAXIMUM_ALTERNATIVES = 1_000
 
 
 def prune(definition: MapDefinition, filter_: Expression | None) -> Pruning | None:
-    """None where the filter is not partition-complete, or the map is on every member anyway."""
+    """Prune a scan; None where the filter is not partition-complete, or the map is on every member anyway."""
     if filter_ is None or definition.replicated:
         return None
     alternatives = _alternatives(definition, definition.partitioned_by, filter_)
@@ -57,7 +57,7 @@ def key_alternatives(
 
 
 def _has_only_keys(definition: MapDefinition, part: Expression) -> bool:
-    """Whether every branch of an OR says `=` or IN of each column of the key, once, and nothing else."""
+    """Test whether every branch of an OR has `=` or IN for each column of the key, once, and nothing else."""
     return all(_is_whole_key(definition, branch) for branch in disjuncts(part))
 
 
@@ -71,7 +71,7 @@ def _is_whole_key(definition: MapDefinition, branch: Expression) -> bool:
 def _stated(
     filter_: Expression, columns: tuple[str, ...], alternatives: tuple[tuple[Bound, ...], ...]
 ) -> tuple[Expression, ...]:
-    """The conjuncts of which a single alternative says all that they say; several are an OR with parts of its own."""
+    """Return the conjuncts that a single alternative states in full; several are an OR with parts of its own."""
     if len(alternatives) != 1:
         return ()
     bounds = dict(zip(columns, alternatives[0], strict=True))
@@ -92,7 +92,7 @@ def _is_part(bound: Bound, whole: Bound) -> bool:
 def _alternatives(
     definition: MapDefinition, columns: tuple[str, ...], filter_: Expression
 ) -> list[tuple[Bound, ...]] | None:
-    """`(E1 OR E2) AND rest` is complete where every branch together with the rest is.
+    """Return the alternatives: `(E1 OR E2) AND rest` is complete where every branch together with the rest is.
 
     One OR is taken apart at a time, and none twice: where another order would succeed, this one does. An OR with a
     branch that says nothing of a missing column is left whole, as that branch would have to be complete without it.
@@ -118,7 +118,7 @@ def _alternatives(
 
 
 def _says_something_of(missing: set[str], part: Expression) -> bool:
-    """Whether it is an OR and every branch names a missing column."""
+    """Test for an OR whose branches all name a missing column."""
     branches = disjuncts(part)
     return len(branches) > 1 and all(
         any(column.name in missing for column in columns_of(branch).values()) for branch in branches
@@ -126,7 +126,7 @@ def _says_something_of(missing: set[str], part: Expression) -> bool:
 
 
 def _bounds(definition: MapDefinition, columns: tuple[str, ...], filter_: Expression) -> dict[str, Bound | None]:
-    """What the conjuncts alone say of each of these columns of a key."""
+    """Return the bounds that the conjuncts alone give each of these columns of a key."""
     predicates = find_sargable(filter_)
     return {name: _countable(predicates.get(name, []), definition.column(name).type) for name in columns}
 
@@ -143,7 +143,7 @@ def _countable(predicates: list[SargablePredicate], type_: SqlType) -> Bound | N
 
 
 def _is_too_long(interval: Interval) -> bool:
-    """Whether a range has so many values that it prunes nothing, as far as that is known."""
+    """Test whether a range is known to have so many values that it prunes nothing."""
     length = _length(interval)
     return length is not None and length > MAXIMUM_RANGE
 
@@ -163,7 +163,7 @@ def _literal(value: Expression, change: int) -> int | None:
 
 
 def expected_partitions(pruning: Pruning | None, partitions: int) -> float:
-    """How many partitions are probably left, for costs."""
+    """Estimate how many partitions are left, for costs."""
     if pruning is None:
         return partitions
     total = sum(_combinations(alternative, TYPICAL_RANGE) for alternative in pruning.alternatives)

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 
 def narrowed_bound(operator: str, value: Expression, narrow: SqlType) -> Bound:
-    """What `column operator value` says of a column of the type `narrow`; the value's type has all of its values."""
+    """Return the bound of `column operator value` for a column of the type `narrow`.
+
+    The value's type has all values of `narrow`.
+    """
     low, high = (Literal(to_stored(value.type, end), value.type) for end in INTEGER_RANGES[narrow.kind])
     least, most = (Literal(end, narrow) for end in INTEGER_RANGES[narrow.kind])
     is_whole = value.type.is_integer
@@ -121,7 +124,10 @@ def as_sargable(conjunct: Expression) -> SargablePredicate | None:
 
 
 def _begins(conjunct: Call) -> SargablePredicate | None:
-    """`f LIKE 'abc%'` lies from 'abc' up to 'abd'; `f LIKE 'abc%x'` does too, but has to be evaluated as well."""
+    """Return the range of a prefix: `f LIKE 'abc%'` lies from 'abc' up to 'abd'.
+
+    `f LIKE 'abc%x'` does too, but has to be evaluated as well.
+    """
     column, pattern = conjunct.arguments[:2]
     if not isinstance(column, Column) or not is_constant(pattern) or len(conjunct.arguments) > 2:
         return None
@@ -201,7 +207,7 @@ _TESTS: dict[str, Bound] = {
 
 
 def _union(predicate: Expression) -> tuple[Column, Bound] | None:
-    """`f = 1 OR f = 2 OR f IS NULL`, `f < 3 OR (f > 5 AND f < 7)`: one column throughout."""
+    """Return the bound of `f = 1 OR f = 2 OR f IS NULL` or `f < 3 OR (f > 5 AND f < 7)`: one column throughout."""
     return _union_of(disjuncts(predicate))
 
 
@@ -224,7 +230,7 @@ def _union_of(branches: Iterable[Expression]) -> tuple[Column, Bound] | None:
 
 
 def _branch(branch: Expression) -> tuple[Column, tuple[Points | Interval, ...]] | None:
-    """One branch of an OR: a bound, or several ranges that must all hold and so are one."""
+    """Return one branch of an OR: a bound, or several ranges that must all hold and so are one."""
     conditions = conjuncts(branch)
     if len(conditions) == 1:
         named = _column_and_bound(branch)

@@ -105,7 +105,7 @@ class Search:
         return winner
 
     def rules_of(self, tree: PhysicalNode) -> list[str]:
-        """The implement rules whose proposals are in the tree."""
+        """Return the implement rules whose proposals are in the tree."""
         nodes = (self._origins.get(id(node)) for node in walk(tree))
         return [name for origin in nodes if origin is not None for name in origin[1]]
 
@@ -125,7 +125,7 @@ class Search:
         return map(self.costing.extended, paths) if self.extensions.costs else paths
 
     def reduced_scan(self, scan: physical.MapScan, filter_: Expression | None) -> physical.MapScan:
-        """The scan with another filter."""
+        """Return the scan with another filter."""
         return reduced_scan(scan, filter_, self.statistics[scan.map.id])
 
     def index_row(self, index: IndexDefinition) -> float:
@@ -242,7 +242,7 @@ class Search:
         return best
 
     def _simplified(self, required: Traits) -> Traits:
-        """With one member and no other backend all rows are on the coordinator, wherever they are required."""
+        """Simplify a distribution: with one member and no other backend all rows are on the coordinator."""
         if not self._is_here or required.distribution is ROOT:
             return required
         return Traits(Convention.LOCAL, ROOT, required.collation)
@@ -348,7 +348,7 @@ class Search:
         return max(2, self.members, self.spark_parallelism)
 
     def satisfies(self, delivered: Traits, required: Traits) -> bool:
-        """With one member, what is partitioned over the members is all on the coordinator."""
+        """Test a distribution: with one member, rows partitioned over the members are all on the coordinator."""
         alone = (
             self.members == 1
             and delivered.convention is Convention.LOCAL
@@ -367,5 +367,5 @@ def _names_only(part: Expression, names: tuple[str, ...]) -> bool:
 
 
 def _crosses(required: Traits, way: tuple[str, Alternative]) -> bool:
-    """Whether rows come from another backend: that begins with the start of a job, so it is looked at last."""
+    """Test whether rows come from another backend, which begins with the start of a job: it is searched last."""
     return any(each is not None and each.convention is not required.convention for each in way[1].requirements)

@@ -47,7 +47,7 @@ def _any_of(filters: Sequence[Expression]) -> Expression:
 
 
 def _is_left_to(branch: Sequence[Expression], part: Expression, parts: Sequence[Expression]) -> bool:
-    """Whether a row that fails only this IS NOT TRUE of all parts passes a branch."""
+    """Test whether a row that fails only this IS NOT TRUE of all parts passes a branch."""
     if not isinstance(part, Call) or part.function != "is not true":
         return False
     return {*parts, *conjuncts(part.arguments[0])}.issuperset(branch)

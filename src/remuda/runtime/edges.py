@@ -51,7 +51,7 @@ class Edges:
             yield from placements
 
     def placed(self, make_context: Callable[..., ExecContext]) -> Iterator[tuple[FragmentPlacement, ExecContext]]:
-        """Every placement with the context of its operators."""
+        """Return every placement with the context of its operators."""
         for number, placements in self._placements.items():
             for index, placement in enumerate(placements):
                 context = make_context(
@@ -74,7 +74,7 @@ class Edges:
         return Outgoing(channels, receiver_of_partition(placements, self._plan.partition_map.partitions))
 
     def signal(self, placement: FragmentPlacement, signal: Callable[[], None]) -> None:
-        """What wakes a placed fragment: room in a channel it sends to, a batch in one it receives from."""
+        """Return the signal that wakes a placed fragment: room in an outgoing channel, a batch in an incoming one."""
         number = placement.fragment.number
         index = self._placements[number].index(placement)
         for channel in self._channels[number][index]:
@@ -84,7 +84,7 @@ class Edges:
                 channels[index].signal_receiver = signal
 
     def receive(self, edge: int, channels: tuple[ReceivingEnd, ...]) -> None:
-        """What another backend sends to the coordinator."""
+        """Receive a batch of another backend for the coordinator."""
         self._root[edge] = channels
 
     def into_root(self) -> dict[int, tuple[ReceivingEnd, ...]]:

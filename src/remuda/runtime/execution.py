@@ -56,7 +56,7 @@ class QueryState:
         memory_limit: int | None = None,
         spill_folder: Path | None = None,
     ) -> None:
-        """`statement` is the token of the statement, whose time includes its planning."""
+        """Prepare an execution; `statement` is the statement's token, whose time includes its planning."""
         self.statement = statement or CancellationToken()
         self.token = CancellationToken(parent=self.statement)
         """Cancelled when the run ends, in whatever way; the statement may be run again then."""
@@ -94,7 +94,7 @@ class QueryState:
 
 
 def as_told(error: BaseException) -> BaseException:
-    """What is too large for the process or for an Arrow array is a matter of the data, not a fault of the engine."""
+    """Translate the error of a library: data too large for the process or an Arrow array is no fault of the engine."""
     is_full = isinstance(error, pa.ArrowCapacityError) or (
         isinstance(error, pa.ArrowInvalid) and ("capacity" in str(error) or "offset overflow" in str(error))
     )
@@ -131,7 +131,7 @@ class Execution:
         self.activity = activity
 
     def next_batch(self) -> RowBatch | None:
-        """The next batch that has rows; None at the end. After an error there is nothing but that error."""
+        """Return the next batch that has rows; None at the end. After an error only that error is raised."""
         try:
             return self._advance()
         except BaseException as error:
@@ -151,7 +151,7 @@ class Execution:
         self._state.statement.check()
 
     def fail(self, error: BaseException) -> None:
-        """Its reader gets this error, and nothing else from now on."""
+        """Fail the execution: its reader gets this error from now on."""
         self._ended = error
         self._state.fail(error)
 

@@ -124,7 +124,7 @@ class LocalRuntime:
         return Execution(operator, state, activity, root.weight, self.pool, partial(_call_all, cancels))
 
     def _task(self, name: str, context: ExecContext, operator: Exec, state: QueryState) -> FragmentTask:
-        """A fragment of the member of this name, set up on the thread that advances it first."""
+        """Return the task of a fragment on this member, set up on the thread that advances it first."""
         member = self.cluster.member(name)
 
         def setup() -> None:
@@ -149,7 +149,7 @@ class LocalRuntime:
 
 
 def _root_member(plan: Plan) -> str:
-    """With one member the root fragment is its."""
+    """Return the member of the root fragment: the only member, or none."""
     owned = plan.partition_map.owned
     return owned[0][0] if len(owned) == 1 else "coordinator"
 

@@ -32,8 +32,7 @@ class FragmentPlacement:
 
 
 def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...], count: int) -> np.ndarray | None:
-    """Those of the plan's partitions, `count` in all, that any scan of the fragment needs, ascending; None where one of
-    them needs all.
+    """Return the partitions, of `count` in all, that any scan of the fragment needs, ascending; None for all of them.
 
     A replicated map is whole on every member: it needs none of them. A lookup join whose input lies where its matches
     are looks nowhere else; rows that are on every member are looked up in all partitions.
@@ -83,7 +82,7 @@ def _needed_by_routed(node: Any, parameters: tuple[Any, ...], count: int) -> np.
 
 
 def _is_routed(node: Any) -> bool:
-    """Whether rows come from senders by partition; those of a broadcast are on every member."""
+    """Test whether rows come from senders by partition; those of a broadcast are on every member."""
     return any(
         isinstance(each, Receive) and each.traits.distribution.kind is DistributionKind.PARTITIONED
         for each in walk(node)
@@ -91,7 +90,7 @@ def _is_routed(node: Any) -> bool:
 
 
 def _meets_by_partition(node: HashJoin | MergeJoin) -> bool:
-    """Whether rows with equal keys are in one partition: of a single member it is enough that they are there."""
+    """Test whether rows with equal keys are in one partition: with a single member it is enough that they are there."""
     left, right = (side.traits.distribution.columns for side in (node.left, node.right))  # type: ignore[attr-defined]
     pairs = {(key.left.id, key.right.id) for key in node.keys}
     return bool(left) and len(left) == len(right) and set(zip(left, right, strict=True)) <= pairs
@@ -110,7 +109,7 @@ def place_fragment(
     *,
     routed: bool = False,
 ) -> list[FragmentPlacement]:
-    """One placement for each member that owns a needed partition; the others are not asked.
+    """Place a fragment on each member that owns a needed partition; the others are not asked.
 
     A fragment that rows are `routed` to by the partition of their keys is needed wherever a row may come that belongs
     to the result.
@@ -138,7 +137,7 @@ def _as_array(owned: tuple[int, ...]) -> np.ndarray:
 def place_all(
     fragments: Sequence[Fragment], partition_map: PartitionMap, parameters: tuple[Any, ...]
 ) -> dict[int, list[FragmentPlacement]]:
-    """The placements of all fragments but the first, by number. What would feed a fragment that is nowhere is too."""
+    """Place all fragments but the first, by number; without consumers a fragment is not placed."""
     placements: dict[int, list[FragmentPlacement]] = {}
     by_number = {fragment.number: fragment for fragment in fragments}
     fed_by = {edge: fragment.number for fragment in fragments for edge in fragment.received}
@@ -157,7 +156,7 @@ NOWHERE = -1
 
 
 def receiver_of_partition(placements: Sequence[FragmentPlacement], count: int) -> np.ndarray:
-    """For each partition the number of the placement that owns it; NOWHERE where no row of it makes a difference."""
+    """Return for each partition the number of the placement that owns it; NOWHERE where its rows make no difference."""
     owners = np.full(count, NOWHERE, np.int64)
     for number, placement in enumerate(placements):
         owners[list(placement.owned)] = number

@@ -33,7 +33,7 @@ class FragmentTask:
     """A fragment that the scheduler advances. `signal` may be called from any thread, at any time."""
 
     def __init__(self, operator: Exec, state: QueryState, setup: Callable[[], None] | None = None) -> None:
-        """`setup` is called on the thread that advances the fragment first."""
+        """Prepare a task; `setup` is called on the thread that advances the fragment first."""
         self._operator = operator
         self._state = state
         self._setup = setup
@@ -132,7 +132,7 @@ class _ReadyQueue:
         task.abandon()
 
     def get(self) -> FragmentTask | None:
-        """The next fragment; None once the queue is closed and empty."""
+        """Return the next fragment; None once the queue is closed and empty."""
         task = self._tasks.get()
         if task is None:
             self._tasks.put(None)  # for the next thread

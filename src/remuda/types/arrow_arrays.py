@@ -29,7 +29,7 @@ _DTYPES: dict[Kind, str] = {
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One contiguous array; chunks of a dictionary column get one dictionary first."""
+    """Return one contiguous array; chunks of a dictionary column get one dictionary first."""
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             return column.chunk(0)
@@ -55,7 +55,7 @@ def fixed_values(array: pa.Array, sql_type: SqlType) -> np.ndarray:
 
 
 def stored_numbers(array: pa.Array, sql_type: SqlType) -> np.ndarray:
-    """`fixed_values`, and of a DECIMAL of up to 18 digits its units as integers: the lower half, which has all bits."""
+    """Return `fixed_values`, and of a DECIMAL of up to 18 digits its units as integers: the lower half."""
     if sql_type.kind is Kind.DECIMAL:
         return decimal_words(array)[0].view(np.int64)
     return fixed_values(array, sql_type)
@@ -102,7 +102,7 @@ def string_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_same_memory(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays are views of the same values; not so is no proof that they differ."""
+    """Test whether two arrays are views of the same values; False is no proof that they differ."""
     if one is other:
         return True
     if len(one) != len(other) or one.offset != other.offset:
@@ -188,7 +188,7 @@ def stored_array(values: list[Any], sql_type: SqlType) -> pa.Array:
 
 
 def stored_list(array: pa.Array, sql_type: SqlType) -> list[Any]:
-    """The inverse of `stored_array`. What a dictionary has is one object, however often it comes."""
+    """Invert `stored_array`. A value of a dictionary is one object, however often it comes."""
     if is_dictionary(array):
         if len(array.dictionary) > len(array):
             return stored_list(array.dictionary_decode(), sql_type)

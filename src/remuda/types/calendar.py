@@ -49,7 +49,7 @@ def add_months(days: int, months: int, result: SqlType) -> int:
 
 
 def add_months_to_days(days: np.ndarray, months: np.ndarray) -> np.ndarray:
-    """The same for arrays, but for the overflow, which the caller finds in the result."""
+    """Add months to arrays of days; the caller finds an overflow in the result."""
     starts = days.astype("M8[D]")
     first = starts.astype("M8[M]")
     moved = first + np.clip(months, -4 * _LAST_MONTH, 4 * _LAST_MONTH).astype("m8[M]")

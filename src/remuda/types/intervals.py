@@ -109,7 +109,7 @@ def _not_an_interval(text: str) -> SqlError:
 
 
 def interval_text(type_: SqlType, stored: int) -> str:
-    """As a literal of SQL.
+    """Return an interval as a literal of SQL.
 
     >>> interval_text(INTERVAL_MONTHS, -14), interval_text(INTERVAL_TIME, DAY + 2 * HOUR + 1)
     ("INTERVAL '-1-2' YEAR TO MONTH", "INTERVAL '1 02:00:00.000001' DAY TO SECOND")
@@ -122,7 +122,7 @@ def interval_text(type_: SqlType, stored: int) -> str:
 
 
 def interval_words(type_: SqlType, stored: int) -> str:
-    """As CAST to VARCHAR writes it; `parse_interval` reads it back.
+    """Return an interval as CAST to VARCHAR writes it; `parse_interval` reads it back.
 
     >>> interval_words(INTERVAL_MONTHS, -14), interval_words(INTERVAL_TIME, DAY + 2 * HOUR + 1)
     ('-1 year -2 months', '1 day 02:00:00.000001')
@@ -141,7 +141,8 @@ def _counted(sign: str, number: int, unit: str) -> str:
 
 
 def clock_text(microseconds: int, sign: str = "") -> str:
-    """
+    """Return the text of a time of day.
+
     >>> clock_text(3_661_500_000)
     '01:01:01.5'
     """

@@ -10,7 +10,8 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?!\d)(?::(\d{1,2})(?!\d))?", re.ASCII)
 
 
 def date_of_text(text: str) -> dt.date:
-    """
+    """Read a date.
+
     >>> date_of_text(" 2024-1-5"), date_of_text("20240105")
     (datetime.date(2024, 1, 5), datetime.date(2024, 1, 5))
     """
@@ -21,7 +22,8 @@ def date_of_text(text: str) -> dt.date:
 
 
 def time_of_text(text: str) -> dt.time:
-    """
+    """Read a time of day.
+
     >>> time_of_text("9:05:7.25")
     datetime.time(9, 5, 7, 250000)
     """
@@ -32,7 +34,8 @@ def time_of_text(text: str) -> dt.time:
 
 
 def datetime_of_text(text: str) -> dt.datetime:
-    """
+    """Read a date and a time of day.
+
     >>> datetime_of_text("2024-1-5 9:30")
     datetime.datetime(2024, 1, 5, 9, 30)
     """
@@ -43,6 +46,6 @@ def datetime_of_text(text: str) -> dt.datetime:
 
 
 def _in_full(text: str) -> str:
-    """With two digits wherever there is one: of the date at the beginning, and of the first time of day."""
+    """Pad the date at the beginning, and the first time of day, to two digits wherever there is one."""
     dated = _DATE.sub(lambda found: f"{found[1]}-{found[2]:0>2}-{found[3]:0>2}", text.strip(), count=1)
     return _CLOCK.sub(lambda found: ":".join(f"{part:0>2}" for part in found.groups() if part), dated, count=1)

@@ -126,7 +126,7 @@ def hashable(value: Any) -> Any:
 
 
 def canonical_key(key: Any) -> Any:
-    """`hashable` for the key of a map: a value or a tuple of them."""
+    """Apply `hashable` to the key of a map: a value or a tuple of values."""
     if isinstance(key, tuple):
         return tuple([hashable(part) for part in key])
     return hashable(key)

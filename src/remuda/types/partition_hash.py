@@ -59,7 +59,7 @@ def to_signed(unsigned_hash: int) -> int:
 
 
 def scalar_hasher(types: Sequence[SqlType]) -> Callable[[Any], int]:
-    """`hash_values` for one non-NULL key, precompiled: of the value itself for one type, of a tuple for several."""
+    """Compile `hash_values` for one non-NULL key: the value itself for one type, a tuple for several."""
     unsigned = unsigned_hasher(types)
 
     def hash_key(key: Any) -> int:
@@ -70,7 +70,7 @@ def scalar_hasher(types: Sequence[SqlType]) -> Callable[[Any], int]:
 
 
 def unsigned_hasher(types: Sequence[SqlType]) -> Callable[[Any], int]:
-    """The same 64 bits read as an unsigned number: what the slots of hash tables are taken from."""
+    """Return the same 64 bits as an unsigned number, from which the slots of hash tables are taken."""
     encoders = tuple(hashed_bytes(sql_type) for sql_type in types)
     if len(encoders) > 1:
 
@@ -118,7 +118,8 @@ def hashed_bytes(sql_type: SqlType) -> Callable[[Any], bytes]:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """
+    """Return the unscaled integer of a DECIMAL.
+
     >>> unscaled(Decimal("1.5"), 2)
     150
     """

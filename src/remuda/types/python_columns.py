@@ -18,7 +18,7 @@ NUMPY_UNITS = {Kind.DATE: "M8[D]", Kind.TIMESTAMP: "M8[us]"}
 
 
 def python_column_converter(source: SqlType) -> ColumnConverter | None:
-    """The function from stored values, NULLs among them, to their Python form; None where the two are the same."""
+    """Return the function from stored values, NULLs among them, to Python values; None where both are the same."""
     convert, unit = python_converter(source), NUMPY_UNITS.get(source.kind)
     if convert is None:
         return None

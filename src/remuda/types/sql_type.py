@@ -51,7 +51,7 @@ class SqlType:
 
     @classmethod
     def named(cls, name: str, precision: int = 0, scale: int = 0) -> SqlType:
-        """The inverse of `name`."""
+        """Invert `name`."""
         return JSON if name == JSON.name else cls(Kind(name), precision, scale)
 
     @property
@@ -229,7 +229,7 @@ def from_arrow(arrow: pa.DataType) -> SqlType:
 
 
 def common_type(left: SqlType, right: SqlType) -> SqlType | None:
-    """The type to which both sides of a comparison, a CASE or a set operation are brought; None where there is none.
+    """Return the common type of both sides of a comparison, a CASE or a set operation, or None.
 
     >>> str(common_type(INTEGER, DOUBLE)), str(common_type(decimal(10, 2), BIGINT)), common_type(VARCHAR, INTEGER)
     ('DOUBLE', 'DECIMAL(22, 2)', None)
@@ -257,7 +257,7 @@ def common_type(left: SqlType, right: SqlType) -> SqlType | None:
 
 
 def is_widening(narrow: SqlType, wide: SqlType) -> bool:
-    """Whether every value of the one type is a value of the other, and different ones stay different.
+    """Test whether every value of the one type is a value of the other, and different ones stay different.
 
     >>> is_widening(INTEGER, BIGINT), is_widening(INTEGER, DOUBLE), is_widening(BIGINT, DOUBLE)
     (True, True, False)

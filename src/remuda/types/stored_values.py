@@ -67,7 +67,7 @@ def to_stored(target: SqlType, value: Any) -> Any:
 
 
 def stored_converter(target: SqlType) -> Callable[[Any], Any]:
-    """`to_stored` for one type, as a function of the value alone."""
+    """Compile `to_stored` for one type, as a function of the value alone."""
     if target.is_integer:
         low, high = INTEGER_RANGES[target.kind]
 
@@ -88,8 +88,9 @@ def stored_converter(target: SqlType) -> Callable[[Any], Any]:
 
 
 def stored_as_is(target: SqlType, value: str) -> str | None:
-    """An expression that tells whether the value with this name, in an expression too, is stored exactly as it stands;
-    None where a type has no such test that takes less time than `stored_converter`.
+    """Return an expression that tests whether the value with this name is stored exactly as it stands.
+
+    The name may be an expression too. None where a type has no such test that takes less time than `stored_converter`.
 
     >>> stored_as_is(DOUBLE, "given[0]")
     'type(given[0]) is float'
@@ -109,7 +110,8 @@ def python_converter(source: SqlType) -> Callable[[Any], Any] | None:
 
 
 def to_python(source: SqlType, stored: Any) -> Any:
-    """
+    """Convert a stored value to Python.
+
     >>> to_python(TIMESTAMP, 1_000_000)
     datetime.datetime(1970, 1, 1, 0, 0, 1)
     """
@@ -163,7 +165,7 @@ _PYTHON_TYPES: tuple[tuple[type, SqlType | Callable[[Any], SqlType]], ...] = (
 
 
 def is_list(value: object) -> bool:
-    """Whether a value of a parameter stands for several: a list, tuple, set, or one-dimensional array."""
+    """Test whether a value of a parameter stands for several: a list, tuple, set, or one-dimensional array."""
     return isinstance(value, list | tuple | set | frozenset) or getattr(value, "ndim", 0) == 1
 
 
@@ -279,7 +281,7 @@ def _store_json(value: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """What the encoder has no form for itself: the scalars and arrays of numpy, and pandas' moments."""
+    """Convert values that the encoder has no form for: the scalars and arrays of numpy, and pandas' moments."""
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, dt.datetime):

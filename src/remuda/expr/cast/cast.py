@@ -36,7 +36,7 @@ _FROM_TEXT_BY_ARROW = frozenset({*INTEGER_RANGES, Kind.REAL, Kind.DOUBLE, Kind.D
 
 
 def can_cast(source: SqlType, target: SqlType) -> bool:
-    """Whether CAST between these types is supported."""
+    """Test whether CAST between these types is supported."""
     if source == target or source.kind is Kind.NULL or source.kind is target.kind is Kind.VARCHAR:
         return True
     if source.is_numeric and target.is_numeric:
@@ -53,7 +53,7 @@ def can_cast(source: SqlType, target: SqlType) -> bool:
 
 
 def cast_can_fail(source: SqlType, target: SqlType) -> bool:
-    """Whether some value of the source is none of the target."""
+    """Test whether some value of the source is none of the target."""
     if source == VARCHAR:
         return target != VARCHAR
     if source.is_exact and target.kind is Kind.DECIMAL:
@@ -91,7 +91,7 @@ def cast_batch(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
 
 
 def _has_known_years(moments: Datum, target: SqlType) -> bool:
-    """Whether all moments are of the years 1 to 9999; Arrow reads '0000-01-01' too."""
+    """Test whether all moments are of the years 1 to 9999; Arrow reads '0000-01-01' too."""
     if target.kind not in _INSTANTS:
         return True
     bounds = pc.min_max(moments)
@@ -124,7 +124,7 @@ def _by_arrow(source: SqlType, target: SqlType) -> Callable[[Datum], Datum]:
 
 
 def _refuse_infinity(value: Datum, result: Datum) -> None:
-    """A DOUBLE that is too large for a REAL is an error."""
+    """Refuse a DOUBLE that is too large for a REAL."""
     grown = pc.and_(pc.is_inf(result), pc.is_finite(value))
     if (grown if isinstance(grown, pa.Scalar) else pc.any(grown)).as_py():
         raise overflow_error(OVERFLOW.format("REAL"))
@@ -169,7 +169,7 @@ def _by_value(source: SqlType, target: SqlType) -> Callable[[Any], Any] | None:
 
 
 def cast_row(source: SqlType, target: SqlType) -> Callable[[Any], Any]:
-    """The same conversion of one non-NULL stored value."""
+    """Cast one non-NULL stored value."""
     by_value = _by_value(source, target)
     if by_value is not None:
         return by_value

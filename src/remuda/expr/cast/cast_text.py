@@ -35,7 +35,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def not_a_value(text: str, target: SqlType) -> SqlError:
-    """
+    """Return the error for a text that is no value of the type.
+
     >>> not_a_value("x", TIMESTAMP).message
     "'x' is not a value of type TIMESTAMP"
     """
@@ -65,7 +66,7 @@ def _to_decimal(target: SqlType) -> Callable[[str], Decimal]:
 
 
 def read_moment(target: SqlType) -> Callable[[str], Any]:
-    """As a literal of the type is read, but that a DATE leaves out the time of day: a cast asks for that."""
+    """Read a moment as a literal of the type is read; a cast to DATE drops the time of day."""
 
     def convert(text: str) -> Any:
         try:

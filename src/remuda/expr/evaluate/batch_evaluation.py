@@ -25,7 +25,7 @@ BatchExpression = Callable[[pa.RecordBatch, Parameters], Datum]
 
 
 def compile_batch(expression: Expression, layout: Mapping[int, int]) -> BatchExpression:
-    """`layout` says which column of the batch holds a column of the query, by column id."""
+    """Compile an expression for batches; `layout` gives the batch's column of each column id."""
     match expression:
         case Column():
             ordinal = layout[expression.id]
@@ -71,7 +71,7 @@ def _part(expression: Expression, layout: Mapping[int, int]) -> Part:
 def compile_predicate(
     expression: Expression, layout: Mapping[int, int]
 ) -> Callable[[pa.RecordBatch, Parameters], pa.Array]:
-    """The rows for which the expression is TRUE, as a boolean array in which NULL counts as FALSE to `filter`."""
+    """Compile a predicate to the rows for which it is TRUE: a boolean array in which NULL counts as FALSE."""
     evaluate = compile_batch(expression, layout)
 
     def predicate(batch: pa.RecordBatch, parameters: Parameters) -> pa.Array:
@@ -107,7 +107,7 @@ def _located(error: Exception, expression: Call | Cast) -> SqlError:
 
 
 def _arrow_message(error: Exception, result: SqlType) -> str:
-    """What the row kernels say in the same case."""
+    """Return the message that the row kernels have in the same case."""
     text = str(error)
     if "ivide by zero" in text:
         return DIVISION_BY_ZERO

@@ -41,7 +41,7 @@ def by_rows(row: Callable[..., Any], signature: Signature, *, strict: bool = Tru
         return pa.concat_arrays(parts)
 
     def applied(arguments: Iterable[Datum], size: int) -> pa.Array:
-        """`size` is how many bytes of text were made for the rows before."""
+        """Apply the row kernel; `size` is how many bytes of text were made for the rows before."""
         rows = zip(*stored(arguments), strict=False)
         if not makes_text:
             return pa.array([_apply(row, values, strict=strict) for values in rows], arrow)

@@ -80,7 +80,7 @@ def evaluate_case(
 def _evaluate_safe_case(
     branches: Sequence[tuple[Part, Part]], otherwise: Part
 ) -> Callable[[pa.RecordBatch, Parameters], Datum]:
-    """Every part on all rows, from the last branch to the first, which wins."""
+    """Evaluate every part on all rows, from the last branch to the first, which wins."""
 
     def evaluate(batch: pa.RecordBatch, parameters: Parameters) -> Datum:
         value = otherwise.evaluate(batch, parameters)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def can_fail(expression: Expression) -> bool:
-    """
+    """Test whether an expression can raise an error.
+
     >>> from remuda.expr import Column, Literal, call
     >>> from remuda.types import INTEGER
     >>> a, two = Column(0, "a", INTEGER), Literal(2, INTEGER)

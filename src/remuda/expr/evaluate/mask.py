@@ -106,7 +106,7 @@ def _without_nulls(passing: np.ndarray, array: pa.Array) -> np.ndarray:
 
 
 def _only_text(call: Call) -> Column | None:
-    """The string column of which, and of values, this is a function that no NULL passes; None where it is no such."""
+    """Return the only string column of a function that is NULL for NULL, or None."""
     columns = columns_of(call)
     if len(columns) != 1 or is_volatile(call):
         return None

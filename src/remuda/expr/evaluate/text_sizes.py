@@ -78,7 +78,7 @@ def rows_of_datums(*data: Datum) -> int:
 
 
 def bytes_of_texts(datum: Datum, rows: int) -> int:
-    """At least the bytes of the texts; of one that stands for all rows, those of all of them."""
+    """Return a lower bound of the bytes of the texts; one text for all rows counts for each of them."""
     if isinstance(datum, pa.Scalar):
         value: Any = datum.as_py()
         return 0 if value is None else rows * len(value.encode() if isinstance(value, str) else value)

@@ -55,7 +55,7 @@ def _real(
     refused: Callable[[Any], Any] | None = None,
     problem: str = "",
 ) -> Function:
-    """`refused` are the values for which the function has none: asked of one value, and of a column."""
+    """Define a function of real numbers; `refused` tests a value, and a column, for values without a result."""
 
     def one(value: float) -> float:
         if refused is not None and refused(value):
@@ -113,7 +113,7 @@ def _logarithm_batch(base: Datum, value: Datum) -> Datum:
 
 
 def _cube_root_of_number(value: float) -> float:
-    """By numpy too: on some processors its cube root differs from that of the C library in the last bit."""
+    """Compute the cube root of a number by numpy: on some processors the C library differs from it in the last bit."""
     return float(np.cbrt(value))
 
 

@@ -66,7 +66,8 @@ def _batch(kernel: Callable[..., Datum]) -> Callable[[Signature], Callable[..., 
 
 
 def truncating_divide(left: int, right: int) -> int:
-    """
+    """Divide and truncate toward zero.
+
     >>> truncating_divide(-7, 2), truncating_divide(7, -2)
     (-3, -3)
     """
@@ -130,7 +131,10 @@ def _numbers(datum: Datum, missing: int) -> np.ndarray:
 
 
 def _overflows(digits: Callable[[decimals.Digits, decimals.Digits], decimals.Digits]) -> CanFail:
-    """Not with floating-point numbers, which become infinite, and not where the result has all digits it may need."""
+    """Test whether the result can overflow.
+
+    Floating-point numbers become infinite, and a DECIMAL may have all digits it needs.
+    """
 
     def can_fail(arguments: tuple[Expression, ...]) -> bool:
         types = [argument.type for argument in arguments]
@@ -143,7 +147,7 @@ def _overflows(digits: Callable[[decimals.Digits, decimals.Digits], decimals.Dig
 
 
 def _is_integer(arguments: tuple[Expression, ...]) -> bool:
-    """The lowest integer has no opposite; moments and intervals have ends, too."""
+    """Test whether negation can overflow: the lowest integer has no opposite; moments and intervals have ends, too."""
     return not (arguments[0].type.is_floating or arguments[0].type.kind is Kind.DECIMAL)
 
 

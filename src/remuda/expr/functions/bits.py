@@ -38,7 +38,7 @@ def _resolve_one(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _resolve_shift(given: Sequence[SqlType]) -> Signature | None:
-    """The result has the type of what is shifted, whatever the type of the number of bits."""
+    """Resolve a shift: the result has the type of the shifted value, whatever the type of the number of bits."""
     if len(given) != 2 or not given[0].is_integer or common_type(given[1], BIGINT) != BIGINT:
         return None
     return Signature((given[0], BIGINT), given[0])
@@ -70,7 +70,7 @@ def _shift_right_row(_: Signature) -> Callable[[int, int], int]:
 def _shift_batch(
     kernel: Callable[[np.ndarray, np.ndarray, SqlType], np.ndarray],
 ) -> Callable[[Signature], Callable[[Datum, Datum], Datum]]:
-    """By NumPy: Arrow leaves a number as it is that is shifted by all bits but its sign."""
+    """Shift by NumPy: Arrow leaves a number as it is that is shifted by all bits but its sign."""
 
     def for_signature(signature: Signature) -> Callable[[Datum, Datum], Datum]:
         result = signature.result
@@ -98,7 +98,7 @@ def _numbers(datum: Datum) -> np.ndarray:
 
 
 def _shift_left(values: np.ndarray, counts: np.ndarray, type_: SqlType) -> np.ndarray:
-    """What does not come back when it is shifted back was too large; the type may have fewer than 64 bits."""
+    """Shift left; a result that does not come back when it is shifted back was too large for its type."""
     low, high = INTEGER_RANGES[type_.kind]
     cut = np.minimum(counts, _BITS - 1)
     shifted: np.ndarray = np.left_shift(values, cut)

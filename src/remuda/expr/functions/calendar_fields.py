@@ -46,7 +46,7 @@ _SECONDS_TYPE, _EPOCH_TYPE = decimal(8, 6), decimal(20, 6)
 
 
 def _field(types: frozenset[SqlType], batch: Any, row: Any, result: SqlType = BIGINT) -> Overload:
-    """`batch` and `row` take the value and its type."""
+    """Define a field; `batch` and `row` take the value and its type."""
 
     def resolve(given: Sequence[SqlType]) -> Signature | None:
         return Signature((given[0],), result) if len(given) == 1 and given[0] in types else None
@@ -80,7 +80,7 @@ def _of_clock(unit: int, whole: int) -> tuple[Overload, Overload]:
 
 
 def _of_interval(type_: SqlType, unit: int, whole: int | None) -> Overload:
-    """The same of an INTERVAL; one below zero has fields below zero."""
+    """Define a field of an INTERVAL; one below zero has fields below zero."""
 
     def batch(value: Datum, _: SqlType) -> Datum:
         size = pc.cast(value, pa.int64())

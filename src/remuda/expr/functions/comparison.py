@@ -34,7 +34,7 @@ def resolve_comparison(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _holds(shared: SqlType, type_: SqlType) -> bool:
-    """Whether a DECIMAL has room for every value: two of 38 digits may have no common type that has."""
+    """Test whether a DECIMAL type holds every value: two of 38 digits may have no common type that does."""
     if type_.kind is Kind.NULL:
         return True
     precision, scale = exact_digits(type_)
@@ -73,7 +73,7 @@ def _row(compare: Callable[[Any, Any], bool]) -> Callable[[Signature], Callable[
 
 
 def _is_number(datum: Datum) -> bool:
-    """Whether it is one value and not NaN: then the plain kernels are right but for NaN in the other side."""
+    """Test for one value other than NaN: then the plain kernels are right but for NaN on the other side."""
     return isinstance(datum, pa.Scalar) and datum.is_valid and not math.isnan(datum.as_py())
 
 
@@ -197,7 +197,7 @@ def _distinct(name: str, *, negated: bool) -> Function:
 
 
 def _extreme(name: str, comparison: str) -> Function:
-    """The greatest or the least of the arguments that are not NULL; `comparison` holds where the second is better."""
+    """Return the greatest or the least argument, NULLs ignored; `comparison` holds where the second is better."""
 
     def row(signature: Signature) -> Callable[..., Any]:
         worse = _BY_NAME[comparison].row(_pair(signature))

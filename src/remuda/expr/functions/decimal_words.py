@@ -38,7 +38,7 @@ def units_of(datum: Datum, scale: int, missing: int) -> np.ndarray:
 
 
 def are_words(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether the lower halves, as signed integers, are all there is: the higher ones repeat the sign.
+    """Test whether the lower halves, as signed integers, are the whole values: the higher ones repeat the sign.
 
     Where no number is below zero, as most often, nothing is computed (262,144 numbers: 120 µs against 340).
     """
@@ -66,8 +66,10 @@ FEW_ROWS = 256
 def by_words(
     operation: np.ufunc, signature: Signature, scale: int, otherwise: Callable[[Datum, Datum], Datum]
 ) -> Callable[[Datum, Datum], Datum]:
-    """`operation` is numpy's of the same name; `scale` that of the exact result. All else is done `otherwise`: values
-    without rows, NULLs, long numbers, and results that have to be rounded."""
+    """Compute by words; `operation` is numpy's of the same name, `scale` that of the exact result.
+
+    `otherwise` handles everything else: values without rows, NULLs, long numbers, and results that have to be rounded.
+    """
     result = signature.result
     if scale != result.scale:
         return otherwise
@@ -89,7 +91,7 @@ def by_words(
 
 
 def _common_rows(left: Datum, right: Datum) -> int:
-    """How many rows there are; 0 where none of the sides has rows, or one has a NULL."""
+    """Count the rows; 0 where no side has rows, or one has a NULL."""
     rows = 0
     for side in (left, right):
         if isinstance(side, pa.Scalar):
@@ -103,8 +105,10 @@ def _common_rows(left: Datum, right: Datum) -> int:
 
 
 def _shifted(side: Datum, digits: int) -> tuple[Any, int]:
-    """The unscaled words with so many more digits after the point, and the greatest distance of one from zero; None
-    where one does not fit."""
+    """Shift the words by some digits after the point; return them and the greatest distance from zero.
+
+    None where a word does not fit.
+    """
     if isinstance(side, pa.Scalar):
         value = unscaled(side.as_py(), side.type.scale) * 10**digits
         return (np.int64(value), abs(value)) if abs(value) < LIMIT else (None, LIMIT)

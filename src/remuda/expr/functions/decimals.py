@@ -65,7 +65,8 @@ def divide_to_digits(dividends: np.ndarray, divisors: np.ndarray, digits: int, s
 
 
 def _digits_at_a_time(largest: int) -> int:
-    """
+    """Return how many more digits fit at a time.
+
     >>> _digits_at_a_time(10**18), _digits_at_a_time(2**33)
     (1, 9)
     """
@@ -137,7 +138,7 @@ def _digits_of_remainder(left: Digits, right: Digits) -> Digits:
 
 
 def _resolver(digits: Callable[[Digits, Digits], Digits]) -> Callable[[Sequence[SqlType]], Signature | None]:
-    """Two exact types of which one is a DECIMAL (NULL takes the type of the other side)."""
+    """Resolve two exact types, one of which is a DECIMAL (NULL takes the type of the other side)."""
 
     def resolve(given: Sequence[SqlType]) -> Signature | None:
         if len(given) != 2 or not any(type_.kind is Kind.DECIMAL for type_ in given):
@@ -172,7 +173,7 @@ def fit_row(result: SqlType) -> Callable[[Decimal], Decimal]:
 
 
 def fit_batch(value: Datum, result: SqlType) -> Datum:
-    """The same for Arrow's decimals, of any width and scale."""
+    """Fit Arrow's decimals, of any width and scale, into the type."""
     try:
         return pc.cast(round_batch(value, result.scale), result.arrow)
     except pa.ArrowInvalid as error:
@@ -219,7 +220,7 @@ def negate_row(value: Decimal) -> Decimal:
 
 
 def wide_enough(precision: int) -> Callable[[int], pa.DataType]:
-    """From a scale to the Arrow decimal of the smaller width that has so many digits, with all digits that it can."""
+    """Return the smallest Arrow decimal for so many digits, with all digits of the scale that fit."""
     if precision <= MAXIMUM_PRECISION:
         return lambda scale: pa.decimal128(MAXIMUM_PRECISION, scale)
     return lambda scale: pa.decimal256(_WIDEST, scale)
@@ -236,7 +237,7 @@ def _exact_batch(
     digits: Callable[[Digits, Digits], Digits],
     row: Callable[[Signature], Callable[..., Any]],
 ) -> Callable[[Signature], Callable[..., Datum]]:
-    """A kernel of Arrow whose result has exactly `digits`, for numbers for which the operation of numpy does not do."""
+    """Compute by a kernel of Arrow, whose result has exactly `digits`, where numpy's operation does not do."""
 
     def for_signature(signature: Signature) -> Callable[..., Datum]:
         left_type, right_type = signature.arguments
@@ -275,7 +276,7 @@ def divide_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
 
 
 def _divide_as_on_paper(signature: Signature) -> Callable[[Datum, Datum], Datum]:
-    """For divisors by which Arrow does not divide rightly: 18 digits at most by numpy, more row by row."""
+    """Divide by divisors by which Arrow does not divide rightly: 18 digits at most by numpy, more row by row."""
     left_type, right_type = signature.arguments
     one_by_one = by_rows(_fitted_row(_divide_exactly)(signature), signature)
     digits = signature.result.scale + right_type.scale - left_type.scale
@@ -303,7 +304,7 @@ def _largest(value: Datum) -> int:
 
 
 def _residual_batch(signature: Signature) -> Callable[..., Datum]:
-    """Up to 18 digits by numpy, as 64-bit integers of the larger scale."""
+    """Compute remainders of up to 18 digits by numpy, as 64-bit integers of the larger scale."""
     one_by_one = by_rows(_fitted_row(_remainder_exactly)(signature), signature)
     scale = max(type_.scale for type_ in signature.arguments)
     if any(type_.precision - type_.scale + scale > LONG_DIGITS for type_ in signature.arguments):

@@ -58,7 +58,7 @@ def _modulus_row(signature: Signature) -> Callable[[Any, Any], Any]:
 
 
 def _modulus_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
-    """A negative remainder and its divisor have a sum without overflow where the divisor is positive."""
+    """Compute `pmod`. A negative remainder plus a positive divisor cannot overflow."""
     remainder = _OPERATORS["%"].batch(signature)
     arrow = signature.result.arrow
 

@@ -91,7 +91,7 @@ def _as_scalar(found: Any) -> str | None:
 
 
 def _length(found: Any) -> int | None:
-    """Of what is no array, 0."""
+    """Return the length of an array; 0 for any other value."""
     return None if found is ABSENT else len(found) if isinstance(found, list) else 0
 
 
@@ -123,7 +123,7 @@ def _standard_type_name(found: Any) -> str | None:
 
 
 def _path_can_fail(arguments: tuple[Expression, ...]) -> bool:
-    """Whether the text after `->` may begin with `$` and yet be no path."""
+    """Test whether the text after `->` may begin with `$` and yet be no path."""
     key = arguments[1]
     if not isinstance(key, Literal):
         return key.type == VARCHAR
@@ -142,7 +142,7 @@ def _operator(name: str, result: Any, shown: Callable[[Any], Any]) -> Function:
 
 
 def _by_path(name: str, result: Any, shown: Callable[[Any], Any], *, optional: bool = False) -> Function:
-    """`optional` functions have the whole document in mind where no path is given."""
+    """Define a function of a path; `optional` ones take the whole document where no path is given."""
 
     def row(document: str, path: str = "$") -> Any:
         return shown(find(document, path_steps(path)))
@@ -180,7 +180,7 @@ def _resolve(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _resolve_object(given: Sequence[SqlType]) -> Signature | None:
-    """Names and values in turn."""
+    """Resolve arguments that are names and values in turn."""
     if len(given) % 2 or not all(type_.kind in {Kind.VARCHAR, Kind.NULL} for type_ in given[0::2]):
         return None
     return _resolve(given)

@@ -93,7 +93,7 @@ def _folded(kernel: Callable[[Datum, Datum], Datum]) -> Callable[[Signature], Ca
 
 
 def _test(name: str, value: bool, *, negated: bool) -> Function:
-    """`b IS [NOT] TRUE` and `b IS [NOT] FALSE`, which are never NULL."""
+    """Define `b IS [NOT] TRUE` and `b IS [NOT] FALSE`, which are never NULL."""
 
     def batch(argument: Datum) -> Datum:
         known = pc.fill_null(pc.equal(argument, pa.scalar(value)), False)

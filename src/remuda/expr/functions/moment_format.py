@@ -189,7 +189,7 @@ def _read(text: str, form: str) -> int:
 
 
 def _fields(given: dict[str, str]) -> tuple[int, int, int, int, int, int, int]:
-    """What is not given is the beginning of 1900, as elsewhere."""
+    """Read the fields; a missing field is that of the beginning of 1900, as in other systems."""
     year = int(given.get("Y", "1900"))
     if "y" in given:
         year = int(given["y"]) + (2000 if int(given["y"]) < 69 else 1900)

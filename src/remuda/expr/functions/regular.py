@@ -38,7 +38,7 @@ def has_values(datum: Datum) -> bool:
 
 
 def fails_unless_constant(row: Callable[..., Any]) -> Callable[[tuple[Expression, ...]], bool]:
-    """A call whose pattern and options are constants fails for every text or for none."""
+    """Test whether a call can fail: one whose pattern and options are constants fails for every text or for none."""
 
     def can_fail(arguments: tuple[Expression, ...]) -> bool:
         constants = [argument.value for argument in arguments[1:] if isinstance(argument, Literal)]
@@ -61,7 +61,7 @@ def by_pattern(
     optional: int = 0,
     symbol: str | None = None,
 ) -> Function:
-    """`kernel` takes the text, as a column or as one value, and the values of the other arguments."""
+    """Define a function by its pattern; `kernel` takes the text, a column or one value, and the other arguments."""
 
     def asked(value: Datum, *constants: Any) -> Datum:
         try:
@@ -127,7 +127,7 @@ def _replace(value: Datum, pattern: str, replacement: str, options: str = "") ->
 
 
 def _refuse_replaced(value: Datum, expression: str, replacement: str, most: int | None) -> None:
-    """Each match is replaced by the replacement, and at each `\\1` in it by a part of the match."""
+    """Refuse a result that is too large: each match is replaced by the replacement, with parts of the match in it."""
     rows, size = rows_of_datums(value), bytes_of_texts(value, 1)
     length, groups = len(replacement.encode()), replacement.count("\\")
     matches = rows if most == 1 else size + rows
@@ -165,7 +165,7 @@ def named_groups(pattern: str) -> tuple[str, int]:
 
 
 def _end_of_quotation(pattern: str, at: int) -> int:
-    r"""After an escaped character, or after `\Q...\E`."""
+    r"""Return the end of a quotation: after an escaped character, or after `\Q...\E`."""
     if pattern[at + 1 : at + 2] != "Q":
         return at + 2
     end = pattern.find("\\E", at)
@@ -173,7 +173,7 @@ def _end_of_quotation(pattern: str, at: int) -> int:
 
 
 def _end_of_class(pattern: str, at: int) -> int:
-    """After the bracket that closes `[...]`; one that comes first closes nothing."""
+    """Return the end of a class: after the bracket that closes `[...]`; one that comes first closes nothing."""
     at += 2 if pattern[at + 1 : at + 2] == "^" else 1
     at += pattern[at : at + 1] == "]"
     while at < len(pattern) and pattern[at] != "]":
@@ -184,7 +184,7 @@ def _end_of_class(pattern: str, at: int) -> int:
 
 
 def _extract(value: Datum, pattern: str, group: int = 0) -> Datum:
-    """Nothing where there is no match, or none of the group."""
+    """Extract a group; return no text where there is no match, or none of the group."""
     if isinstance(value, pa.Scalar):
         return _extract(pa.repeat(value, 1), pattern, group)[0]
     pc.match_substring_regex(pa.scalar(""), pattern)  # refuses what is no pattern, as it is written

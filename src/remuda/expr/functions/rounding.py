@@ -50,7 +50,7 @@ _MORE_DIGITS = 4
 
 
 def _resolve(given: Sequence[SqlType]) -> Signature | None:
-    """Of a DECIMAL with the four digits more that AVG has, but as wide as can be."""
+    """Resolve a DECIMAL with the four digits more that AVG has, but as wide as can be."""
     if len(given) != 2 or given[1] != BIGINT:
         return None
     total = given[0]
@@ -150,7 +150,7 @@ _DIGITS = Context(prec=160)
 
 
 def _resolve_real(given: Sequence[SqlType]) -> Signature | None:
-    """A DOUBLE has every value of the types up to INTEGER, as PostgreSQL's `floor(integer)` does."""
+    """Resolve a DOUBLE: it has every value of the types up to INTEGER, as PostgreSQL's `floor(integer)` does."""
     if len(given) != 1 or not (given[0].is_numeric or given[0].kind is Kind.NULL):
         return None
     return None if given[0].kind in {Kind.DECIMAL, Kind.BIGINT} else Signature((DOUBLE,), DOUBLE)
@@ -249,7 +249,7 @@ _REAL_DIGITS = 15
 
 
 def _round_real(value: float, digits: int, mode: str) -> float:
-    """A DOUBLE has no digits beyond those that are kept, or none before those that are cut off."""
+    """Round a DOUBLE, which has no digits beyond those that are kept, or none before those that are cut off."""
     if not math.isfinite(value) or digits > 308:
         return value
     if digits < -308:

@@ -83,7 +83,7 @@ def _like(name: str, *, ignore_case: bool) -> Function:
 
 
 def _escaped_by(pattern: str, escape: str) -> str:
-    r"""A pattern that says with `\` what is said with another character: '10!%' becomes '10\%'."""
+    r"""Rewrite a pattern to the escape character backslash: '10!%' becomes '10\%'."""
     if len(escape) > 1:
         raise escape_error(f"{escape!r} is not one character, as an escape character must be")
     parts: list[str] = []
@@ -125,7 +125,10 @@ def _is_similar(value: Datum, pattern: str) -> Datum:
 
 
 def _letters(name: str, kernel: Callable[..., Datum]) -> Function:
-    """The row kernel asks Arrow too: Python's `"ß".upper()` is two letters, Arrow's is one."""
+    """Change the case of letters by Arrow in the row kernel too.
+
+    Python's `"ß".upper()` is two letters, Arrow's is one.
+    """
     return Function(name, fixed([VARCHAR], VARCHAR), lambda _: kernel, lambda _: lambda value: _one(kernel, value))
 
 

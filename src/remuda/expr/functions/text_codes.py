@@ -34,7 +34,7 @@ def _bytes_of(value: str | bytes) -> bytes:
 
 
 def _hexadecimal(value: str | bytes | int) -> str:
-    """Of a number below zero, that of its 64 bits."""
+    """Return hexadecimal digits; of a number below zero, those of its 64 bits."""
     if isinstance(value, int):
         return format(value & 0xFFFFFFFFFFFFFFFF, "X")
     return _bytes_of(value).hex().upper()
@@ -96,7 +96,7 @@ def _with_form(argument: SqlType, result: SqlType, row: Callable[..., Any]) -> O
 
 
 def _checksum(name: str, make: Callable[[bytes], Any]) -> Function:
-    """In hexadecimal digits, as DuckDB has it; of text, that of its UTF-8 bytes."""
+    """Define a checksum in hexadecimal digits, as DuckDB has it; of text, that of its UTF-8 bytes."""
 
     def row(value: str | bytes) -> str:
         digits: str = make(_bytes_of(value)).hexdigest()

@@ -98,7 +98,7 @@ def _position_constant(value: Datum, wanted: str) -> Datum | None:
 
 
 def _fill(text: str, length: int, fill: str) -> str:
-    """What a padded text lacks."""
+    """Return the filling of a padded text."""
     refuse_length(length)
     missing = length - len(text)
     return (fill * (missing // len(fill) + 1))[:missing] if missing > 0 and fill else ""
@@ -195,7 +195,7 @@ def _joined(*texts: Datum) -> Datum:
 
 
 def _resolve_operator(given: Sequence[SqlType]) -> Signature | None:
-    """One side is text; the other anything that has a text."""
+    """Resolve `||`: one side is text, the other anything that has a text."""
     return _resolve_concat(given) if len(given) == 2 and any(type_ == VARCHAR for type_ in given) else None
 
 
@@ -203,7 +203,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def _split_part(text: str, separator: str, number: int) -> str:
-    """From the end where the number is negative; nothing where there is no such part."""
+    """Return a part of a split text, from the end where the number is negative, or no text."""
     if number == 0:
         raise option_error("parts are counted from 1, or from -1 at the end")
     parts = text.split(separator) if separator else [text]
@@ -212,7 +212,10 @@ def _split_part(text: str, separator: str, number: int) -> str:
 
 
 def _split_part_constant(value: Datum, separator: str, number: int) -> Datum | None:
-    """The parts of all texts lie one after the other: that of a text is found by the position of its first."""
+    """Return one part of each text of a column.
+
+    The parts of all texts lie one after the other: that of a text is found by the position of its first.
+    """
     if not separator or number == 0 or isinstance(value, pa.Scalar):
         return None
     lists = pc.split_pattern(value, separator)
@@ -227,7 +230,7 @@ def _split_part_constant(value: Datum, separator: str, number: int) -> Datum | N
 
 @lru_cache(maxsize=256)
 def _translation(old: str, new: str) -> dict[int, int | None]:
-    """The first meaning of a character counts; those without a counterpart are left out."""
+    """Return the translation table: the first meaning of a character counts, one without a counterpart is removed."""
     table: dict[int, int | None] = {}
     for position, character in enumerate(old):
         table.setdefault(ord(character), ord(new[position]) if position < len(new) else None)
@@ -239,7 +242,7 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _overlay(text: str, part: str, start: int, length: int | None = None) -> str:
-    """As many characters are replaced as there are new ones, unless a length is given."""
+    """Overlay a text: as many characters are replaced as there are new ones, unless a length is given."""
     if start < 1:
         raise option_error("characters are counted from 1")
     refuse_length(len(text) + len(part))

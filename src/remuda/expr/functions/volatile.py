@@ -51,7 +51,7 @@ def _identifier_of(random_bytes: bytes) -> str:
 
 
 def _volatile(name: str, result: Any, batch: Any, row: Any) -> Function:
-    """`batch` takes the number of rows, `row` the number of the call."""
+    """Define a volatile function; `batch` takes the number of rows, `row` the number of the call."""
     return Function(name, fixed([BIGINT], result), lambda _: batch, lambda _: row, volatile=True)
 
 

@@ -54,7 +54,7 @@ def _checked(value: int, result: SqlType) -> int:
 
 
 def _shown(zone: str, instant: int) -> int:
-    """What the zone's clocks show at an instant."""
+    """Return the local time of a zone at an instant."""
     moment: datetime = to_python(TIMESTAMP_TZ, _inside(instant)).astimezone(_zone(zone))
     offset = moment.utcoffset()
     assert offset is not None, "a zone has an offset"

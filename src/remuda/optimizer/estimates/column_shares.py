@@ -59,7 +59,7 @@ def average_share(known: ColumnStatistics) -> float | None:
 
 
 def _is_beyond(value: Any, known: ColumnStatistics) -> bool:
-    """Whether the value is below the least or above the greatest one."""
+    """Test whether the value is below the least or above the greatest one."""
     if known.minimum is None or known.maximum is None:
         return False
     try:

@@ -41,7 +41,7 @@ def derive(
     statistics: Mapping[str, MapStatistics],
     partitions: int | None = None,
 ) -> Properties:
-    """`below` are the properties of the inputs; statistics by map id; `partitions` of the plan."""
+    """Derive the properties of a group; `below` are those of its inputs, statistics by map id."""
     properties = _derive(node, below, statistics, partitions)
     if properties.rows > MOST_ROWS:
         properties = replace(properties, rows=MOST_ROWS)
@@ -133,7 +133,7 @@ def _derive(
 
 
 def _of_project(node: logical.Project, source: Properties) -> Properties:
-    """Columns that pass through unchanged, perhaps under another name, keep what is known of them."""
+    """Derive the properties of a projection: columns that pass through, perhaps renamed, keep theirs."""
     renamed: dict[int, int] = {}
     columns: dict[int, ColumnStatistics] = {}
     for item in node.assignments:
@@ -226,7 +226,7 @@ def _expanded(node: logical.Expand, source: Properties) -> dict[int, ColumnStati
 
 
 def _of_series(node: logical.Series, source: Properties) -> Properties:
-    """A key of the input and the value are a key: a series has no value twice."""
+    """Derive the properties of a series: a key of the input and the value are a key, as no series has a value twice."""
     count, id_ = node.call.known_count, node.call.column.id
     unknown = SERIES_VALUES if node.call.expected is None else node.call.expected
     values = unknown if count is None else float(count)

@@ -130,7 +130,7 @@ def _domain(key: UniqueKey, side: Properties, met: list[Expression], other: Prop
 
 
 def _backed_off(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
-    """The most selective counts in full, each further one less: columns of one row are seldom independent."""
+    """Multiply the most selective share in full, each further one less: columns of one row are seldom independent."""
     shares = sorted(_pair_share(each, left, right) for each in equalities)
     return float(math.prod(share ** (0.5**ordinal) for ordinal, share in enumerate(shares)))
 
@@ -177,7 +177,7 @@ def _column(side: object) -> int:
 
 
 def _matched(equalities: tuple[Equality, ...], left: Properties, right: Properties, pairs: float) -> float:
-    """The share of left rows that find a partner."""
+    """Return the share of left rows that find a partner."""
     if left.rows <= 0 or right.rows <= 0:
         return 0.0
     if not equalities:

@@ -90,8 +90,9 @@ def _with_reference(origin: Origin, met: Mapping[int, int], told: tuple[Column, 
 
 
 def _equal_columns(node: logical.Join, left: Properties, right: Properties) -> dict[int, ColumnStatistics]:
-    """Columns that are equal have the values of the one that has fewer: so the rows of a join do not depend on the
-    order in which its parts are joined.
+    """Give equal columns the values of the one that has fewer.
+
+    So the rows of a join do not depend on the order in which its parts are joined.
     """
     found: dict[int, ColumnStatistics] = {}
     for part in conjuncts(node.condition):
@@ -110,7 +111,7 @@ def _equal_columns(node: logical.Join, left: Properties, right: Properties) -> d
 
 
 def _joined_keys(node: logical.Join, left: Properties, right: Properties) -> tuple[UniqueKey, ...]:
-    """Where each left row has one match at most, a key of the left side is one of the join; and the other way round."""
+    """Return the keys of a join: a key of the left side where each left row has one match at most, and vice versa."""
     keys: list[UniqueKey] = []
     if not node.kind.keeps_right:
         once = node.kind is JoinKind.SINGLE or _matches_once(node, right, node.right.columns)
@@ -121,7 +122,7 @@ def _joined_keys(node: logical.Join, left: Properties, right: Properties) -> tup
 
 
 def _matches_once(node: logical.Join, side: Properties, columns: tuple[Column, ...]) -> bool:
-    """Whether the condition sets all columns of a unique key of the side equal to something of the other side."""
+    """Test whether the condition equates all columns of a unique key of the side with the other side."""
     own = {column.id for column in columns}
     fixed: set[int] = set()
     for part in conjuncts(node.condition):

@@ -104,7 +104,7 @@ class Properties:
         return self.columns.get(column.id)
 
     def distinct(self, column: int) -> float | None:
-        """How many values the column has in these rows."""
+        """Return the number of distinct values of a column in these rows."""
         known = self.columns.get(column)
         if known is None or known.distinct is None:
             return None

@@ -81,7 +81,10 @@ def correlation(equal: Mapping[str, float], definition: MapDefinition, statistic
 
 
 def selectivity(predicate: Expression | None, known: KnownColumns) -> float:
-    """The share of rows that pass. Points and ranges of one column are taken together, all else as independent."""
+    """Return the share of rows that pass.
+
+    Points and ranges of one column are taken together, all others as independent.
+    """
     share = 1.0
     of_columns: dict[int, list[SargablePredicate]] = {}
     parts = conjuncts(predicate)
@@ -220,7 +223,7 @@ def _unknown_selectivity(conjunct: Expression) -> float:
 
 
 def _equal_columns(one: Column, other: Column, known: KnownColumns) -> float | None:
-    """One of the more numerous side's values is met; None where neither side's number of values is known."""
+    """Return the share of pairs with equal values; None where neither side's number of values is known."""
     sides = [about for about in (known(one), known(other)) if about is not None and about.distinct]
     if len(sides) == 2:
         return pair_share(sides[0], sides[1], max(side.distinct or 1 for side in sides))
@@ -259,8 +262,10 @@ def _points_selectivity(values: Sequence[Expression], known: ColumnStatistics | 
 
 
 def has_unknown_values(bound: Bound, known: ColumnStatistics | None) -> bool:
-    """Whether a parameter decides how many rows lie within a bound: of a value there are always about as many, unless
-    the column is skewed."""
+    """Test whether a parameter decides how many rows lie within a bound.
+
+    Of a value there are always about as many, unless the column is skewed.
+    """
     match bound:
         case Points():
             waiting = any(not isinstance(value, Literal) for value in bound.values)

@@ -53,7 +53,7 @@ def _lines(memo: Memo) -> Iterator[str]:
 
 
 def _groups(memo: Memo) -> list[dict[str, Any]]:
-    """The top group first."""
+    """Return the groups, the top one first."""
     # An order may be by a column that the group itself does not pass on.
     columns = [column for group in memo.groups for column in group.columns]
     return [
@@ -94,13 +94,13 @@ def _traits(traits: Traits, columns: list[Column]) -> str:
 
 
 def _plan(plan: PhysicalNode) -> str:
-    """The operator over what it reads, which are the winners of other groups or of this one without a trait."""
+    """Write the operator over its inputs: the winners of other groups, or of this one without a trait."""
     below = ", ".join(map(head_of, inputs(plan)))
     return f"{head_of(plan)} over {below}" if below else head_of(plan)
 
 
 def _expression(expression: LogicalNode) -> str:
-    """`Join INNER(G0, G1)`: the operator without its details, which EXPLAIN LOGICAL has."""
+    """Write `Join INNER(G0, G1)`: the operator without its details, which EXPLAIN LOGICAL has."""
     below = ", ".join(f"G{reference.group}" for reference in inputs(expression))
     name = describe_logical(expression).partition("   ")[0]
     return f"{name}({below})" if below else name

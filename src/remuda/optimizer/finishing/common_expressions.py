@@ -51,7 +51,7 @@ def worth_sharing(uses: Uses) -> set[Expression]:
 
 
 def uses_of(expressions: Iterable[Expression]) -> Uses:
-    """How often each expression occurs that is computed from columns; all of these are evaluated for every row."""
+    """Count each expression that is computed from columns; all of these are evaluated for every row."""
     found: Uses = defaultdict(Use)
     for expression in expressions:
         count_uses(expression, found, always=True)
@@ -70,7 +70,7 @@ def parts_of(expression: Expression) -> Iterable[Expression]:
 
 
 def _places(expression: Expression, *, always: bool) -> list[tuple[Expression, bool]]:
-    """The parts that are computed from columns, each with whether it is evaluated wherever the whole is."""
+    """Yield the parts that are computed from columns, each with whether it is evaluated wherever the whole is."""
     found: list[tuple[Expression, bool]] = []
     _visit(expression, always, found)
     return found
@@ -94,7 +94,7 @@ def _visit(expression: Expression, always: bool, found: list[tuple[Expression, b
 
 
 def _in_turn(expression: Expression, parts: tuple[Expression, ...]) -> bool:
-    """Whether what comes after the first part is evaluated only for rows that need it."""
+    """Test whether the parts after the first are evaluated only for rows that need them."""
     if not isinstance(expression, Call):
         return isinstance(expression, Case)
     return FUNCTIONS[expression.function].undecided is not None and any(map(can_fail, parts[1:]))
@@ -112,7 +112,7 @@ class _Shared:
     columns: dict[Expression, Column] = field(default_factory=dict)
 
     def replaced(self, expression: Expression) -> Expression:
-        """The largest that are shared first: what lies within one of them is found when it is computed."""
+        """Replace shared expressions, the largest first: those within one of them are found when it is computed."""
         if not isinstance(expression, Call | Cast | Case):
             return expression
         if expression in self.shareable:
@@ -139,7 +139,7 @@ class CommonExpressions:
     _count: int = 0
 
     def share(self, node: Any) -> Any:
-        """The plan from here down; what is above something that changed is priced anew."""
+        """Share expressions in the plan from here down, and price the nodes above a change again."""
         better = self._shared(node)
         if better is not None:
             self.fired += 1
@@ -200,7 +200,7 @@ class CommonExpressions:
         )
 
     def _out_of_scan(self, node: physical.Project, scan: physical.MapScan) -> Any:
-        """The same for the filter of a scan: the conjuncts that share something are evaluated above it.
+        """Move the conjuncts of a scan's filter that share expressions above the scan.
 
         Those after them that can fail come along: a conjunct is evaluated only where the ones before it hold.
         """
@@ -237,7 +237,7 @@ class CommonExpressions:
         return self.new_column(f"shared{self._count}", type_)
 
     def _computed(self, source: Any, columns: dict[Expression, Column], above: list[Expression]) -> PhysicalNode:
-        """The source with the shared columns beside those that are needed above, or by which its rows are ordered."""
+        """Compute the shared columns beside those that are needed above, or by which the rows are ordered."""
         needed = {
             *columns_of(*above),
             *source.traits.distribution.columns,
@@ -253,7 +253,7 @@ class CommonExpressions:
 
 
 def _identity(node: Any) -> physical.Project:
-    """What drops the shared columns again."""
+    """Return the projection that drops the shared columns again."""
     passed = tuple(Assignment(column, column) for column in node.columns)
     return physical.Project(node, passed, node.traits, estimate=node.estimate)
 

@@ -100,14 +100,14 @@ def _in_root_fragment(node: Any) -> Iterator[Any]:
 
 
 def _inputs_in_fragment(node: Any) -> tuple[Any, ...]:
-    """Not what lies below an exchange, nor the step of a recursion."""
+    """Return the inputs within the fragment: none below an exchange, nor the step of a recursion."""
     if isinstance(node, physical.ExchangeNode):
         return ()
     return inputs(node)[:1] if isinstance(node, physical.Recursive) else inputs(node)
 
 
 def _can_be_shared(node: Any) -> bool:
-    """Whether a plan may be kept for another reader: not one of volatile rows, nor a part of a recursion."""
+    """Test whether a plan may be kept for another reader: it is not volatile and no part of a recursion."""
     nodes = list(walk(node))
     if not any(isinstance(each, _WORTH_SHARING) for each in nodes):
         return False
@@ -136,7 +136,7 @@ class _Sharing:
     numbers: dict[Any, int] = field(default_factory=dict)
 
     def rewrite(self, node: Any) -> Any:
-        """The largest common plans first: what is within a copy that is not computed is not looked at."""
+        """Share common plans, the largest first: plans within a copy that is not computed are skipped."""
         key = self.keys.get(id(node))
         if key is None:
             return self._rewrite_below(node)

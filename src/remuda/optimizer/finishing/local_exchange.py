@@ -93,7 +93,7 @@ class _Placing:
         return scan is not None and scan.map.id in self._large and scan.traits.convention is Convention.LOCAL
 
     def _exchanged(self, node: Any, source: Any) -> Any:
-        """The operator over workers, each of which does as much of it as can be merged."""
+        """Put the operator over workers, each of which does as much of it as can be merged."""
         match node:
             case physical.HashAggregate(phase=Phase.COMPLETE | Phase.PARTIAL) if all(
                 call.splits for call in node.calls

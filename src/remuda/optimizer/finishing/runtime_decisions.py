@@ -101,8 +101,11 @@ def place_runtime_filters(node: Any, number: Callable[[], int]) -> Any:
 
 
 def _reads_left_ahead(node: physical.HashJoin) -> bool:
-    """Not where rows of the left side come from senders: one that waits for another receiver of theirs, which waits
-    for the right side, would wait forever."""
+    """Test whether a join may read its left side first.
+
+    Not where rows of the left side come from senders: one that waits for another receiver of theirs, which waits for
+    the right side, would wait forever.
+    """
     left: Any = node.left
     right: Any = node.right
     return (

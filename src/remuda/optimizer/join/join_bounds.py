@@ -115,7 +115,7 @@ class JoinBounds:
         return JoinInput(group.rows, self.cost_to_read(group.number))
 
     def _may_be_looked_up(self, join: logical.Join, reference: GroupReference) -> bool:
-        """Whether a side is a map of whose key, or of an index of which, the condition names the leading columns."""
+        """Test whether a side is a map, and the condition names the leading columns of its key or of an index."""
         scan = self.memo.groups[reference.group].expressions[0]
         if not isinstance(scan, logical.Scan):
             return False

@@ -31,7 +31,7 @@ _ATTACHED = {JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
 
 
 def is_reorderable(node: object) -> bool:
-    """Whether it is a join of at least three relations."""
+    """Test for a join of at least three relations."""
     return _is_part(node) and (_is_part(node.left) or (node.kind is JoinKind.INNER and _is_part(node.right)))  # type: ignore[attr-defined]
 
 
@@ -40,7 +40,10 @@ def _is_part(node: Any) -> bool:
 
 
 def _is_attachable(node: logical.Join) -> bool:
-    """Not where its condition names no left column: it could go anywhere, and where it stands is as good a place."""
+    """Test whether a join is attached to its relation instead of being reordered.
+
+    Not where its condition names no left column: it could go anywhere, and its own position is as good.
+    """
     if node.kind not in _ATTACHED:
         return False
     left = {column.id for column in node.left.columns}
@@ -78,7 +81,7 @@ class JoinGraph:
     """By the mask of the right side."""
 
     def neighbours(self) -> list[int]:
-        """For each relation the mask of those that something connects with it."""
+        """Return for each relation the mask of its neighbours, with which a condition connects it."""
         found = [0] * len(self.relations)
         masks = [predicate.relations for predicate in self.predicates]
         masks.extend(_mask(by_relation) for by_relation in self.equal)
@@ -102,7 +105,7 @@ class JoinGraph:
         return found
 
     def condition(self, left: int, right: int) -> Expression | None:
-        """All that an INNER join of two sets must ask: what neither side could ask alone.
+        """Return the condition of an INNER join of two sets: the conjuncts that neither side could evaluate alone.
 
         Of each class of equal columns one equality suffices, as each side has made its own columns equal.
         """
@@ -121,7 +124,7 @@ class JoinGraph:
         return conjunction(parts)
 
     def asks_something(self, left: int, right: int) -> bool:
-        """Whether an INNER join of the sets has a condition."""
+        """Test whether an INNER join of the sets has a condition."""
         both = left | right
         return any(
             any(mask & left for mask in by_relation) and any(mask & right for mask in by_relation)
@@ -132,7 +135,7 @@ class JoinGraph:
         )
 
     def is_whole(self, mask: int) -> bool:
-        """Whether every attached relation in the set has what it is attached to: the set can be joined further."""
+        """Test whether every attached relation in the set has what it is attached to: the set can be joined further."""
         return all(attachment.needs & ~mask == 0 for right, attachment in self.attachments.items() if mask & right)
 
     def add_equality(self, expression: Expression, first: Column, second: Column, owners: dict[int, int]) -> None:
@@ -162,7 +165,7 @@ def _mask(relations: Any) -> int:
 
 
 def join_graph(tree: logical.Join, populate: Callable[[Any], GroupReference]) -> JoinGraph:
-    """`populate` puts a relation into the memo and returns its group."""
+    """Build the join graph; `populate` puts a relation into the memo and returns its group."""
     graph = JoinGraph()
     owners: dict[int, int] = {}
     """For each column id the mask of the relation that it comes from."""

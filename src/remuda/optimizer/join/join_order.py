@@ -74,7 +74,7 @@ class _Orders:
         return self.groups.get(self._union((1 << len(self.nodes)) - 1))
 
     def _all_pairs(self) -> list[tuple[int, int]] | None:
-        """None where there are too many: at once where even a chain, which has the fewest, has too many."""
+        """Return all pairs, or None for too many: at once where even a chain, which has the fewest, has too many."""
         count = len(self.nodes)
         if (count**3 - count) // 6 > self.maximum:
             return None
@@ -141,7 +141,7 @@ class _Orders:
         return Split(self.groups[left].group, self.groups[right].group, looked_up, make)
 
     def _may_be_looked_up(self, side: int, other: int) -> bool:
-        """Whether a set is a map and the other one is connected with its whole key, or with the head of an index."""
+        """Test whether a set is a map, and the other one is connected with its whole key or the head of an index."""
         if side & (side - 1):
             return False
         if side not in self._lookups:
@@ -266,7 +266,7 @@ def _reachable(mask: int, neighbours: list[int]) -> int:
 
 
 def _pairs(neighbours: list[int], limit: int) -> Iterator[tuple[int, int]]:
-    """Every two connected, disjoint sets with a connection between them, once; `limit` + 1 of them at most."""
+    """Return every two connected, disjoint sets with a connection between them, once; `limit` + 1 of them at most."""
     count = 0
     for first in range(len(neighbours) - 1, -1, -1):
         start = 1 << first
@@ -280,7 +280,7 @@ def _pairs(neighbours: list[int], limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _connected_sets(start: int, excluded: int, neighbours: list[int]) -> Iterator[int]:
-    """`start` and all connected sets that contain it and nothing more of `excluded`, smaller ones first."""
+    """Yield `start` and all connected sets that contain it and nothing more of `excluded`, smaller ones first."""
     yield start
     yield from _grow(start, excluded, neighbours)
 
@@ -294,7 +294,7 @@ def _grow(mask: int, excluded: int, neighbours: list[int]) -> Iterator[int]:
 
 
 def _complements(left: int, neighbours: list[int]) -> Iterator[int]:
-    """The connected sets that border on `left`, each once over all of `_pairs`."""
+    """Yield the connected sets that border on `left`, each once over all of `_pairs`."""
     lowest = left & -left
     excluded = left | (lowest - 1) | lowest
     border = _border(left, neighbours) & ~excluded
@@ -315,7 +315,7 @@ def _border(mask: int, neighbours: list[int]) -> int:
 
 
 def _subsets(mask: int) -> Iterator[int]:
-    """All subsets but the empty one, ascending."""
+    """Yield all subsets but the empty one, ascending."""
     subset = -mask & mask
     while subset:
         yield subset
