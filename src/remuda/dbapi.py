@@ -186,7 +186,7 @@ class _SharedGrids:
         grid.close()
 
     def leave_at_fork(self) -> None:
-        """In a process that was forked off: new connections open grids of its own."""
+        """Leave the grids of the parent in a forked process: new connections open grids of their own."""
         self._lock = threading.Lock()
         self._by_path = {}
 
@@ -196,7 +196,7 @@ os.register_at_fork(after_in_child=_shared.leave_at_fork)
 
 
 def connect(database: str | Path | Grid | None = None, **options: Any) -> Connection:
-    """A connection to a folder (created if absent), to a grid that is open already, or to a new grid in memory.
+    """Connect to a folder (created if absent), to an open grid, or to a new grid in memory.
 
     `options` are those of `remuda.open`. A grid that was given stays open when the connection is closed.
     """
@@ -242,7 +242,7 @@ class Connection:
         return Cursor(self)
 
     def commit(self) -> None:
-        """Every statement has been committed by the time it returns."""
+        """Do nothing: every statement has been committed by the time it returns."""
         _ = self.grid
 
     def rollback(self) -> None:
@@ -324,7 +324,7 @@ class Cursor:
             return [] if rows.was_read else rows.fetchall()
 
     def fetch_arrow_table(self) -> Any:
-        """All rows that are left as a `pyarrow.Table`: not of PEP 249, but what its users ask for next."""
+        """Fetch the remaining rows as a `pyarrow.Table`, an extension of PEP 249."""
         with _translating():
             return self._rows().to_arrow()
 
@@ -341,7 +341,7 @@ class Cursor:
         """Parameters need no declaration."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Values are never cut."""
+        """Do nothing: values are never cut."""
 
     def close(self) -> None:
         self._open_session()

@@ -217,7 +217,7 @@ def _restore(
 
 
 def render(error: SqlError) -> str:
-    """The message with its code and, where the place is known, the line of SQL with carets under it."""
+    """Render the message with its code and, where the span is known, the line of SQL with carets under it."""
     head = f"[{int(error.code)} {error.code.name}] {error.message}"
     lines = [head]
     position = error.position
@@ -236,7 +236,7 @@ def render(error: SqlError) -> str:
 
 
 def suggestion_sentence(suggestion: str) -> str:
-    """A bare name becomes a question; a whole sentence stays as it is."""
+    """Write a suggestion: a bare name becomes a question, a whole sentence stays as it is."""
     return suggestion if " " in suggestion else f'Did you mean "{suggestion}"?'
 
 

@@ -72,7 +72,8 @@ class LogAxis:
         return self.start + share * (self.end - self.start)
 
     def decades(self) -> list[float]:
-        """
+        """Return the powers of ten on the axis.
+
         >>> LogAxis.around([0.02, 30], 0, 1).decades()
         [0.01, 0.1, 1.0, 10.0, 100.0]
         """
@@ -214,7 +215,8 @@ def _legend_lines(contenders: Sequence[str], width: float) -> list[list[tuple[fl
 
 
 def _time_label(seconds: float) -> str:
-    """
+    """Write the label of a time.
+
     >>> _time_label(1e-6), _time_label(0.01), _time_label(10), _time_label(1e-7)
     ('1 µs', '10 ms', '10 s', '0.1 µs')
     """
@@ -225,7 +227,8 @@ def _time_label(seconds: float) -> str:
 
 
 def _ratio_label(ratio: float) -> str:
-    """
+    """Write the label of a ratio.
+
     >>> _ratio_label(0.1), _ratio_label(1), _ratio_label(1000), _ratio_label(2.345)
     ('0.1×', '1×', '1,000×', '2.3×')
     """
@@ -233,7 +236,8 @@ def _ratio_label(ratio: float) -> str:
 
 
 def _size_label(rows: int) -> str:
-    """
+    """Write the label of a number of rows.
+
     >>> _size_label(20_000), _size_label(10_000_000), _size_label(1_500)
     ('20k', '10M', '1.5k')
     """

@@ -20,7 +20,8 @@ def heading(rows: int) -> str:
 
 
 def line(measurement: Measurement) -> str:
-    """
+    """Write a measurement as one line.
+
     >>> from remuda.bench.measure import Timing
     >>> from remuda.bench.run import Measurement
     >>> timings = {"Remuda": Timing(4e-6, 5e-6), "SQLite": Timing(5e-6, 6e-6), "LMDB": None}
@@ -48,7 +49,8 @@ def _peer(name: str, theirs: Timing | None, ours: Timing) -> str:
 
 
 def ratio(value: float) -> str:
-    """
+    """Write a ratio.
+
     >>> ratio(0.801), ratio(0.00123), ratio(12.3)
     ('0.80x', '1/813', '12x')
     """

@@ -80,7 +80,7 @@ def proportion(value: Any, low: Any, high: Any) -> float:
 
 
 def _as_number(text: str) -> int:
-    """The first few bytes: they order strings as the strings do, and say how far apart they are."""
+    """Return the first few bytes of a string as a number: they order strings, and tell how far apart they are."""
     return int.from_bytes(text.encode(errors="surrogatepass")[:6].ljust(6, b"\0"), "big")
 
 

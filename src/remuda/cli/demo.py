@@ -65,7 +65,7 @@ def _demonstrate(folder: Path, rows: int, session: Any) -> None:
 
 
 def _step(text: str, action: Callable[[], T]) -> T:
-    """The line is begun before the step, and written anew after it: a load draws its bar over it on a terminal."""
+    """Show a step: its line is begun before it and written again after it, as a load draws its bar over it."""
     begun = f"  {text} "
     print(begun, end="", flush=True)
     result, seconds = timed(action)
@@ -96,7 +96,7 @@ def _show_questions(grid: Grid, rows: int, plain: PlainSpark | None) -> None:
 
 
 def _path_taken(grid: Grid, question: Question) -> str:
-    """The path of the plan that runs, with the choice that is made when the values are known."""
+    """Return the path of the plan that runs, with the choice that is made when the values are known."""
     return access_path(grid.explain(question.sql, *question.parameters))
 
 

@@ -43,7 +43,7 @@ def run_pipeline(session: Any, grid: Grid, folder: Path, customers: int) -> Iter
 
 
 def _write_raw_files(session: Any, folder: Path, customers: int, day: int) -> None:
-    """On the second day one customer of a hundred has moved, and as many are new."""
+    """Write the raw files; on the second day one customer of a hundred has moved, and as many are new."""
     moved = f"CASE WHEN id % 100 = 0 THEN {day} ELSE 1 END"
     rows = session.range(customers + (day - 1) * customers // 100)
     rows = rows.selectExpr("id", "'customer ' || id AS name", f"'city ' || (id % 50 + {moved}) AS city")

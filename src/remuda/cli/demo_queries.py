@@ -29,7 +29,7 @@ MOST_RUNS = 2_000
 
 
 def best_of(function: Callable[[], object], runs: int) -> float:
-    """At least `runs` runs; after them, more until time is up."""
+    """Return the best time of at least `runs` runs, and of more until time is up."""
     best = float("inf")
     begun = time.perf_counter()
     done = 0
@@ -42,7 +42,7 @@ def best_of(function: Callable[[], object], runs: int) -> float:
 
 
 def timed(function: Callable[[], T]) -> tuple[T, float]:
-    """What a single run returns, and its seconds: for what cannot be done twice."""
+    """Return the result of a single run, and its seconds: for steps that cannot be repeated."""
     started = time.perf_counter()
     result = function()
     return result, time.perf_counter() - started
@@ -63,7 +63,7 @@ DEFINITION = (
 
 
 def orders(rows: int) -> pa.Table:
-    """Each customer has about ten orders; amounts are spread over 0 to 1,000; one order in 50 has no status."""
+    """Make orders: about ten for each customer, amounts spread over 0 to 1,000, one order in 50 without a status."""
     random = np.random.default_rng(7)
     customers = max(1, rows // ROWS_PER_CUSTOMER)
     customer = pc.binary_join_element_wise("C", pc.cast(random.integers(0, customers, rows), pa.string()), "")
@@ -98,7 +98,7 @@ class Question:
 
 
 def questions(rows: int) -> tuple[Question, ...]:
-    """The parameters are chosen so that the answers have about the same size whatever the number of rows."""
+    """Return the questions; their parameters give answers of about the same size for any number of rows."""
     key = rows * 2 // 25 * 5
     customer = f"C{rows // ROWS_PER_CUSTOMER // 3}"
     low = DEAREST / 2
@@ -126,7 +126,7 @@ def changes(rows: int) -> tuple[Question, ...]:
 
 
 def access_path(explained: str) -> str:
-    """How the rows are reached, in a few words, out of EXPLAIN's lines.
+    """Return the access path in a few words, from EXPLAIN's lines.
 
     >>> access_path("Root\\n  KeyLookup orders [ROOT]  rows≈1\\n      partitionedBy=[id]   partitions: 1 of 271")
     'key lookup, 1 of 271 partitions'

@@ -18,7 +18,7 @@ RUNS = 3
 
 
 def start_spark(messages: Path) -> Any:
-    """A session whose processes write their messages into a file; it is shown where they do not even start.
+    """Start a session whose processes write their messages into a file; show the file where they do not start.
 
     Spark lets its Python workers go when they have been idle for a minute, and each leaves a traceback between the
     lines of the demonstration then.
@@ -59,13 +59,14 @@ class PlainSpark:
         cached.createOrReplaceTempView("orders_cached")
 
     def seconds(self, sql: str, source: str) -> float:
-        """The best time for the statement, with `orders` read from the cache or from Parquet."""
+        """Return the best time for the statement, with `orders` read from the cache or from Parquet."""
         text = reading_from(source, sql)
         return best_of(lambda: self._session.sql(text).collect(), RUNS)
 
 
 def reading_from(source: str, sql: str) -> str:
-    """
+    """Replace `orders` by a table of Spark.
+
     >>> reading_from("cached", "SELECT o.id FROM orders AS k JOIN orders AS o ON o.customer = k.customer")
     'SELECT o.id FROM orders_cached AS k JOIN orders_cached AS o ON o.customer = k.customer'
     """

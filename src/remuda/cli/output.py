@@ -45,7 +45,8 @@ def render(
 
 
 def as_markdown(names: Sequence[str], rows: Sequence[Sequence[Any]], layout: Layout = PLAIN) -> str:
-    """
+    """Write rows as a Markdown table.
+
     >>> print(as_markdown(["id", "name"], [(1, "a|b"), (20, None)]))
     | id | name |
     | ---: | --- |
@@ -75,7 +76,7 @@ def csv_lines(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 
 def as_json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """One array, one object a row.
+    """Write rows as one JSON array, an object for each row.
 
     >>> print(as_json(["a", "b"], [(1, None), (2, dt.date(2024, 2, 29)), (3, dt.timedelta(hours=36))]))
     [

@@ -44,7 +44,8 @@ class Token:
 
 
 def tokens(text: str, start: int = 0) -> Iterator[Token]:
-    """
+    """Split a statement into tokens.
+
     >>> [(each.kind, each.text) for each in tokens("a=1.5 -- x")]
     [('word', 'a'), ('operator', '='), ('number', '1.5'), ('space', ' '), ('comment', '-- x')]
     """

@@ -32,10 +32,10 @@ class RowBatch(Protocol):
     def row(self, index: int) -> Row: ...
 
     def tuples(self) -> Sequence[Tuple]:
-        """All rows as tuples of stored values."""
+        """Return all rows as tuples of stored values."""
 
     def arrow(self) -> pa.RecordBatch:
-        """All rows as Arrow columns; strings may be dictionary-encoded."""
+        """Return all rows as Arrow columns; strings may be dictionary-encoded."""
 
 
 class ArrowBatch:
@@ -132,13 +132,13 @@ def positional(arrays: Sequence[pa.Array], row_count: int = 0) -> pa.RecordBatch
 
 
 def stored_columns(batch: RowBatch) -> list[list[Any]]:
-    """All values, column by column."""
+    """Return all values, column by column."""
     arrays = batch.arrow().columns
     return [stored_list(array, column.type) for array, column in zip(arrays, batch.columns, strict=True)]
 
 
 def slice_batch(batch: RowBatch, start: int, count: int) -> RowBatch:
-    """Some neighbouring rows of a batch; no value is copied."""
+    """Return some neighbouring rows of a batch; no value is copied."""
     if start == 0 and count == batch.row_count:
         return batch
     if isinstance(batch, TupleBatch):

@@ -33,7 +33,7 @@ class MemoryLimit:
         self._lock = Lock()
 
     def hold(self, operator: object, name: str, size: int) -> None:
-        """`operator` holds so many bytes by now; raises where all of them together hold too much."""
+        """Hold bytes for `operator`; raise where all operators together hold too much."""
         with self._lock:
             self._total += size - self._held.get(id(operator), 0)
             self._held[id(operator)] = size
@@ -74,7 +74,8 @@ class MemoryLimit:
 
 
 def in_units(size: int) -> str:
-    """
+    """Write a number of bytes in units.
+
     >>> in_units(2_500_000), in_units(17)
     ('2.5 MB', '17 bytes')
     """

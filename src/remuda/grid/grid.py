@@ -425,7 +425,7 @@ _open: WeakSet[Grid] = WeakSet()
 
 
 def leave_at_fork(grid: Grid) -> None:
-    """From now on a fork leaves this grid to the process that has it now."""
+    """Leave this grid to the process that has it now, whenever it forks."""
     _open.add(grid)
 
 

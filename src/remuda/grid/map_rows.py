@@ -174,14 +174,14 @@ def _refuse_other_key(
 
 
 def _key_parts(definition: MapDefinition, key: Any) -> tuple[Any, ...]:
-    """The parts of a key of several columns. A string is a sequence too, but no such key."""
+    """Return the parts of a key of several columns; refuse a string, which is a sequence too."""
     if not isinstance(key, tuple | list) or len(key) != len(definition.key):
         raise value_error(f"the key is a tuple of {', '.join(definition.key)}")
     return tuple(key)
 
 
 def _key_converter(definition: MapDefinition) -> Callable[[Any], Any]:
-    """From a key as users write it to the stored form; None where a part of it is NULL, as no row has such a key."""
+    """Return the function from a user's key to the stored one; it gives None for NULL parts, as no row has them."""
     converters = [stored_converter(definition.column(name).type) for name in definition.key]
     if len(converters) == 1:
         return converters[0]

@@ -14,7 +14,7 @@ from remuda.types import Kind, SqlType, stored_converter
 def arrange(
     names: Sequence[str], expected: int, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    """The values in the order of the parameters' numbers. A single mapping may stand for named values."""
+    """Arrange the values in the order of the parameters' numbers. A single mapping may stand for named values."""
     if names:
         if len(positional) == 1 and isinstance(positional[0], Mapping) and not named:
             named = positional[0]
@@ -40,7 +40,7 @@ def arrange(
 
 
 def _is_all_at_once(expected: int, positional: Sequence[Any]) -> bool:
-    """Whether the values are given in one list, as PEP 249 has it."""
+    """Test whether the values are given in one list, as PEP 249 has it."""
     return expected > 1 and len(positional) == 1 and isinstance(positional[0], list | tuple)
 
 
@@ -65,7 +65,7 @@ def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[t
 
 
 def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
-    """The function from a value to its stored form that refuses whatever the type does not hold exactly.
+    """Return the function from a value to its stored form that refuses every value the type does not hold exactly.
 
     A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is.
     """
@@ -85,7 +85,10 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
 
 
 def _whole_number(convert: Callable[[Any], Any], type_: SqlType, value: Any) -> Any:
-    """No DOUBLE is 2**53 + 1; a fraction, on the other hand, is the DOUBLE that is nearest to it."""
+    """Convert a value and refuse an integer that a DOUBLE does not hold exactly, as 2**53 + 1.
+
+    A fraction means the nearest DOUBLE.
+    """
     stored = convert(value)
     if not isinstance(value, int | Decimal) or (isinstance(value, Decimal) and not value.is_finite()):
         return stored

@@ -122,7 +122,7 @@ class PlanCache:
         return True
 
     def add(self, key: PlanKey, entry: CachedPlan) -> None:
-        """A plan that was begun before a change does not take the place of one that was begun after it."""
+        """Add a plan, unless it was begun before a change that the present one follows."""
         scope, text = key
         with self._lock:
             plans = self._scopes.setdefault(scope, {})
@@ -155,7 +155,7 @@ class PlanCache:
                 self._forget(entry)
 
     def _forget(self, entry: CachedPlan) -> None:
-        """The epoch of no moment keeps a session that finds the entry at this moment from using it."""
+        """Forget an entry; an impossible epoch keeps a session that finds it at this moment from using it."""
         assert entry.key is not None, "the plan is in the cache"
         scope, text = entry.key
         del self._scopes[scope][text]

@@ -54,7 +54,7 @@ class Planner:
         return self.finish(text, bound, self.optimize(bound))
 
     def optimize(self, bound: BoundQuery, conventions: tuple[Convention, ...] | None = None) -> Optimized:
-        """By the backends that the settings allow, or by those that are given."""
+        """Optimize for the backends that the settings allow, or for those that are given."""
         partition_map = self._partition_map(bound)
         settings = OptimizerSettings(
             members=len(partition_map.members),

@@ -126,7 +126,7 @@ class QueryEngine:
         return self.statements.run(token, work)
 
     def look_for_executors(self) -> None:
-        """Where Spark has others than before, plans are made anew."""
+        """Look for new or lost executors of Spark, after which plans are made again."""
         if self._executors is not None and self._executors.has_changed():
             self.cluster.renew(self._executors.names)
 
@@ -156,7 +156,7 @@ class QueryEngine:
             return False
 
     def _objects_check(self, plan: Plan) -> Callable[[], None]:
-        """Whether the maps and indexes that the plan reads still exist; free as long as the catalog is the same."""
+        """Return a check that the plan's maps and indexes still exist; it is free while the catalog is the same."""
         checked: Catalog | None = None
 
         def check() -> None:

@@ -136,13 +136,13 @@ class RowShape:
         """From a stored row to the row as users get it."""
 
     def rows_of(self, batch: RowBatch) -> Iterable[Row]:
-        """Those of a batch. Its columns are converted as they are: as rows first they would be turned twice."""
+        """Return the rows of a batch; its columns are converted first, as rows would be turned twice."""
         if isinstance(batch, TupleBatch) or not batch.columns:
             return self.rows(batch.tuples())
         return self._of_columns(stored_columns(batch))
 
     def rows(self, tuples: Iterable[tuple[Any, ...]]) -> Iterable[Row]:
-        """In Python form, one after the other."""
+        """Yield the rows in Python form."""
         if self.convert is None:
             return map(self.row_class, tuples)
         stored = list(tuples)
@@ -171,6 +171,6 @@ class RowShape:
 def _needed(
     converter: Callable[[SqlType], Converter | None], columns: Sequence[ResultColumn]
 ) -> list[tuple[int, Converter]]:
-    """The ordinals at which stored and Python form differ, and how one becomes the other."""
+    """Return the ordinals at which stored and Python form differ, and the conversion of each."""
     converters = [(ordinal, converter(column.type)) for ordinal, column in enumerate(columns)]
     return [(ordinal, convert) for ordinal, convert in converters if convert is not None]

@@ -260,7 +260,7 @@ class Session:
             result.leave(closed_error(reason))
 
     def _refuse_statements(self, reason: str) -> None:
-        """No plan is found from now on, so every statement comes to `refuse_closed`."""
+        """Refuse all statements from now on: without plans every statement comes to `refuse_closed`."""
         self._closed_because = reason
         self._plans = {}
 

@@ -21,7 +21,7 @@ _STEP_BITS = 10
 
 
 def apply_modification(map_store: MapStore, node: Modify, rows: list[tuple[Any, ...]]) -> int:
-    """The number of rows that were written or removed."""
+    """Apply a modification; return the number of rows that were written or removed."""
     if not rows:
         return 0
     match node.operation:
@@ -43,7 +43,7 @@ def apply_modification(map_store: MapStore, node: Modify, rows: list[tuple[Any, 
 
 
 def _refuse_same_keys(definition: MapDefinition, rows: list[tuple[Any, ...]]) -> None:
-    """The second of two rows with one key would have to see what the first has changed, which no statement does."""
+    """Refuse two rows with one key: the second would have to see the change of the first."""
     key_of = itemgetter(*definition.positions(definition.key))
     seen: set[Any] = set()
     for row in rows:

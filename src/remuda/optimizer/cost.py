@@ -176,7 +176,7 @@ class ScanSize:
 
 
 def operator_cost(node: physical.PhysicalNode, rows: float, size: ScanSize | None = None, *, members: int = 1) -> float:
-    """The cost of the operator itself, its inputs left out. `rows` come out of it."""
+    """Return the cost of the operator itself, without its inputs. `rows` come out of it."""
     match node:
         case physical.MapScan():
             assert size is not None
@@ -323,14 +323,14 @@ def spool_cost(rows: float, columns: int) -> float:
 
 
 def is_cheaper_once(node: physical.PhysicalNode, uses: int, *, only_scans: bool) -> bool:
-    """Whether a plan that is used several times is better computed once and kept for its other readers."""
+    """Test whether a plan that is used several times is better computed once and kept for its other readers."""
     estimate = node.estimate
     kept = spool_cost(estimate.rows, len(node.columns)) * (SPOOL_SCAN if only_scans else 1.0)
     return estimate.rows <= SPOOL_ROWS and estimate.cost + uses * kept < uses * estimate.cost
 
 
 def is_worth_reading_ahead(left: float, right: float) -> bool:
-    """Whether a runtime filter of the left side, read ahead, is likely to save much of the right side."""
+    """Test whether a runtime filter of the left side, read ahead, is likely to save much of the right side."""
     return right >= FILTERED_BUILD_ROWS and 0 < left <= min(SPOOLED_PROBE_ROWS, SPOOLED_PROBE_SHARE * right)
 
 
@@ -340,17 +340,17 @@ def runtime_filter_cutover(filtered: float) -> int:
 
 
 def is_worth_pruning(rows: float, partitions: int) -> bool:
-    """Whether the keys of so many rows are likely to leave out partitions of a map."""
+    """Test whether the keys of so many rows are likely to leave out partitions of a map."""
     return rows < partitions
 
 
 def dynamic_pruning_cutover(partitions: int) -> int:
-    """Rows above which keys prune too little."""
+    """Return the rows above which keys prune too little."""
     return KEYS_FOR_EACH_PARTITION * partitions
 
 
 def is_worth_looking_up(rows: float, most_keys: int) -> bool:
-    """Whether keys that are expected of so many rows may turn out to be no more than these."""
+    """Test whether keys that are expected of so many rows may turn out to be no more than these."""
     return rows <= LOOKUP_DOUBT * most_keys
 
 
@@ -364,17 +364,17 @@ def dynamic_lookup_cutover(scan: physical.MapScan, index: IndexDefinition | None
 
 
 def pruned_range_rows() -> int:
-    """Rows that a scan must leave out for each range of partitions that it reads instead of the whole map."""
+    """Return the rows that a scan must leave out for each range of partitions it reads instead of the whole map."""
     return PRUNED_RANGE_ROWS
 
 
 def row_join_cutover() -> int:
-    """Rows on each side above which a join starts Arrow's kernels."""
+    """Return the rows on each side above which a join starts Arrow's kernels."""
     return int(ARROW_JOIN_START / ROW_JOIN_ROW)
 
 
 def zone_order_rows() -> int:
-    """Rows that a scan must have for each row of a TopN, to read zones in the TopN's order."""
+    """Return the rows that a scan must have for each row of a TopN, to read zones in the TopN's order."""
     return ZONES_FOR_EACH * ZONE_ROWS
 
 
@@ -431,7 +431,7 @@ def affordable_pairs(rows: float) -> int:
 
 
 def total_cost(node: physical.PhysicalNode, own: float, parallelism: int) -> float:
-    """The operator and everything below it.
+    """Return the cost of the operator and everything below it.
 
     A LIMIT over rows that stream through stops them early, so it pays only for the share that it reads. Below an
     exchange to one member, or to all, the work is done by all members at once. What every member has for itself is
@@ -542,7 +542,7 @@ def scan_startup(node: physical.ScanNode, total: float) -> float:
 
 
 def wanted_rows(node: logical.Limit | physical.Limit | physical.TopN) -> float:
-    """The rows that a LIMIT reads before it stops."""
+    """Return the rows that a LIMIT reads before it stops."""
     return _value(node.count, math.inf) + _value(node.offset, 0.0)
 
 
@@ -553,7 +553,7 @@ def _value(expression: Expression | None, absent: float) -> float:
 
 
 def pruned_share(node: physical.ScanNode) -> float:
-    """The share of the map's rows in the partitions that pruning leaves."""
+    """Return the share of the map's rows in the partitions that pruning leaves."""
     return expected_partitions(node.pruning, node.map.partitions) / node.map.partitions
 
 
@@ -635,7 +635,7 @@ def _sorted_entry(node: physical.IndexScan, candidate: physical.IndexCandidate) 
 
 
 def _computing(assignment: Assignment) -> float:
-    """What a column costs for each row."""
+    """Return the cost of computing a column for each row."""
     if isinstance(assignment.expression, Column):
         return 0.0
     return PROJECT_DECIMAL_ROW if assignment.column.type.kind is Kind.DECIMAL else PROJECT_ROW
@@ -661,7 +661,10 @@ def _input_bytes(node: Any) -> float:
 
 
 def _shared_copies(node: Any, source: Any, members: int) -> int:
-    """How often work on an input is done: by every member, where each has all of it and does a part of the whole."""
+    """Return how often work on an input is done.
+
+    Every member does it where each has all of the input and does a part of the whole.
+    """
     shared = node.traits.distribution.kind is DistributionKind.PARTITIONED
     return members if shared and _is_replicated(source) else 1
 

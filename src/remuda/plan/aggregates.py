@@ -85,7 +85,7 @@ def _sum_type(argument: SqlType | None) -> SqlType | None:
 
 
 def _average_type(argument: SqlType | None) -> SqlType | None:
-    """Of DECIMALs: a DECIMAL with four digits more after the point, as far as there are 38."""
+    """Return the type of AVG; of DECIMALs with four digits more after the point, as far as there are 38."""
     if argument is None or not argument.is_numeric:
         return None
     if argument.kind is not Kind.DECIMAL:
@@ -148,7 +148,7 @@ AGGREGATES: dict[str, AggregateFunction] = {
 
 
 def partial_type(function: str, call: AggregateCall) -> SqlType:
-    """The type of one partial result of a call."""
+    """Return the type of one partial result of a call."""
     argument = None if call.argument is None else call.argument.type
     result = AGGREGATES[function].result(argument)
     assert result is not None, "the binder resolved the call"

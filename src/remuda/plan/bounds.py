@@ -82,7 +82,7 @@ def bound_of(comparison: ColumnComparison) -> Points | Interval | None:
 
 
 def interval_of(comparison: ColumnComparison) -> Interval | None:
-    """`bound_of` as an interval, of which `=` is one of a single value."""
+    """Return `bound_of` as an interval; `=` is an interval of a single value."""
     sign = comparison.operator
     end = End(comparison.value, inclusive=sign in {"=", "<=", ">="})
     match sign:

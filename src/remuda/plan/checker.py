@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_logical(tree: logical.LogicalNode) -> None:
-    """Every column used comes from the input, with its type."""
+    """Check that every column used comes from the input, with its type."""
     for node in walk(tree):
         available = {column.id: column for child in inputs(node) for column in child.columns}
         if isinstance(node, logical.Scan):
@@ -40,7 +40,7 @@ def check_logical(tree: logical.LogicalNode) -> None:
 
 
 def check_physical(tree: physical.Root, *, members: int, partitions: int | None = None) -> None:
-    """Columns, distribution, collation and convention of every input fit what its consumer needs."""
+    """Check that columns, distribution, collation and convention of every input fit what its consumer needs."""
     kinds: set[type] = set()
     for node in walk(tree):
         kinds.add(type(node))
@@ -61,7 +61,7 @@ def check_physical(tree: physical.Root, *, members: int, partitions: int | None 
 
 
 def _check_partitions(node: Any, partitions: int | None) -> None:
-    """Rows of a map with another number of partitions than the plan has are not where the hash of a column says."""
+    """Check that maps have the plan's number of partitions: else their rows are not where the hash of a column says."""
     if not is_divided_as(node.map, partitions) and not node.map.replicated:
         if isinstance(node, physical.ScanNode):
             _require(not node.traits.distribution.columns, "only maps with the plan's partitions are by columns", node)
@@ -175,7 +175,7 @@ def _is_phase(node: Any, *phases: physical.Phase) -> bool:
 
 
 def _check_spools(tree: Any) -> None:
-    """Every reader of a spool is in the fragment of the spool, and has columns of the same types."""
+    """Check that every reader of a spool is in the fragment of the spool, and has columns of the same types."""
     spools: dict[int, tuple[int, Any]] = {}
     readers: list[tuple[int, Any]] = []
     last = 0
@@ -204,7 +204,7 @@ def _check_spools(tree: Any) -> None:
 
 
 def _check_runtime_filters(tree: Any) -> None:
-    """Every runtime filter is made by one join, of keys that it has, and reaches rows that it may drop."""
+    """Check that one join makes every runtime filter, of keys that it has, and that the filter may drop rows there."""
     reached: dict[int, Any] = {}
     pruned: set[int] = set()
     joins = [node for node in walk(tree) if isinstance(node, physical.HashJoin) and node.runtime_keys is not None]
@@ -276,7 +276,7 @@ def _check_dynamic_lookup(join: physical.HashJoin, side: Any) -> Iterator[int]:
 
 
 def _sources_of_keys(node: Any) -> dict[int, int]:
-    """Columns of an operator by whose values rows of its input may be dropped, each with the column of the input."""
+    """Yield columns by whose values rows of an operator's input may be dropped, each with the column of the input."""
     match node:
         case physical.Filter() | physical.LocalExchange():
             return {column.id: column.id for column in node.columns}
@@ -294,7 +294,7 @@ def _sources_of_keys(node: Any) -> dict[int, int]:
 
 
 def _check_top_n_bounds(tree: Any) -> None:
-    """Every bound goes from one TopN to one scan, over operators that only drop rows, and is by the first key."""
+    """Check that every bound goes from one TopN to one scan, over operators that only drop rows, by the first key."""
     reached: dict[int, Any] = {}
     for node in walk(tree):
         if not isinstance(node, physical.TopN) or node.bound is None:
@@ -316,7 +316,7 @@ def _check_top_n_bounds(tree: Any) -> None:
 
 
 def _check_row_goals(tree: Any) -> None:
-    """A scan has a row goal only where a LIMIT stops it, and a cutover only where there is a residual to evaluate."""
+    """Check row goals: a scan has one only below a LIMIT, and a cutover only with a residual to evaluate."""
     scans = [node for node in walk(tree) if isinstance(node, physical.IndexScan)]
     if not scans:
         return
@@ -350,7 +350,7 @@ def _streamed_scans(node: Any) -> Iterator[physical.IndexScan]:
 
 
 def _check_candidates(tree: Any) -> None:
-    """Each candidate of a scan is another index of the map, with bounds for its leading columns."""
+    """Check that each candidate of a scan is another index of the map, with bounds for its leading columns."""
     for scan in walk(tree):
         if not isinstance(scan, physical.IndexScan) or not scan.candidates:
             continue
@@ -364,7 +364,7 @@ def _check_candidates(tree: Any) -> None:
 
 
 def _check_unions(tree: Any) -> None:
-    """A union that may be read by one scan has index scans of its map, and the scan delivers the union's columns."""
+    """Check that a union that may be one scan has index scans of its map, and that the scan has its columns."""
     for node in walk(tree):
         if not isinstance(node, physical.Union) or node.map_scan is None:
             continue
@@ -468,7 +468,7 @@ def _check_join(node: physical.HashJoin | physical.MergeJoin | physical.NestedLo
 
 
 def _check_lookup_join(node: physical.LookupJoin, child: Any) -> None:
-    """Each left row finds its matches where it is, or its copies find those in the partitions of each member."""
+    """Check that each left row finds its matches where it is, or its copies find those in each member's partitions."""
     own, below = node.traits.distribution, child.traits.distribution
     if node.map.replicated:
         _require(below.kind is own.kind, "only an exchange moves rows", node)
@@ -520,7 +520,10 @@ def _check_collation(node: Any, child: Any) -> None:
 
 
 def _check_merge_order(node: physical.MergeJoin) -> None:
-    """Both sides come in the order of keys; the join keeps the left one's, and of equal columns the right one's."""
+    """Check that both sides come in the order of keys.
+
+    The join keeps the left one's order, and of equal columns the right one's.
+    """
     left, right = (side.traits.collation for side in inputs(node))
     equated = {key.left.id for key in node.keys}
     _require(bool(node.collation) and all(key.column in equated for key in node.collation), "an order of keys", node)
@@ -534,7 +537,7 @@ def _check_merge_order(node: physical.MergeJoin) -> None:
 
 
 def _below_project(node: physical.Project) -> Collation | None:
-    """The order that a projection promises, in columns of its input; None where it is by something it computes."""
+    """Return the order that a projection promises, in columns of its input; None for a computed column."""
     sources = {item.column.id: item.expression for item in node.assignments}
     keys: list[SortKey] = []
     for key in node.traits.collation:
@@ -575,7 +578,7 @@ def _expressions(node: Any) -> list[Expression]:
 
 
 def _order(node: Any) -> Collation:
-    """The order that an operator makes."""
+    """Return the order that an operator makes."""
     if isinstance(node, physical.Window):
         return node.order
     return node.collation if isinstance(node, physical.Sort | physical.TopN) else ()

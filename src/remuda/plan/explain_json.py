@@ -48,7 +48,7 @@ def physical_json(node: Any, decide: Decide, measured: Measured) -> dict[str, An
 
 
 def _runtime_decisions(node: Any) -> dict[str, Any]:
-    """What the operator decides when it runs, and by which counts."""
+    """Describe what the operator decides when it runs, and by which counts."""
     found: dict[str, Any] = {}
     match node:
         case physical.HashJoin():

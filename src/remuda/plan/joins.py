@@ -75,7 +75,9 @@ class JoinKey:
 
 
 def compared_keys(compared: Expression | None, right: Collection[int]) -> tuple[JoinKey, ...]:
-    """The comparison of a MARK join as keys, where it is of equalities of columns only; `right` are ids of its columns.
+    """Return the comparison of a MARK join as keys, where it is of equalities of columns only.
+
+    `right` are ids of its columns.
 
     They are not among the keys of the join: a NULL in them makes the mark unknown.
     """
@@ -120,7 +122,7 @@ class CandidateBranch:
 def joined_columns(
     kind: JoinKind, left: tuple[Column, ...], right: tuple[Column, ...], mark: Column | None
 ) -> tuple[Column, ...]:
-    """What a join delivers; the side that may be missing can be NULL."""
+    """Return the columns of a join; those of a side that may be missing are nullable."""
     if mark is not None:
         return (*left, mark)
     if not kind.delivers_right:

@@ -533,7 +533,7 @@ def _calls(calls: Iterable[AggregateCall]) -> str:
 
 
 def describe_order(collation: Collation, columns: Iterable[Column]) -> str:
-    """As ORDER BY would write it."""
+    """Write an order as ORDER BY would."""
     names = {column.id: column.name for column in columns}
     texts = []
     for key in collation:

@@ -67,6 +67,6 @@ class SeriesCall:
         return (values[-1] - values.start) // values.step + 1 if values else 0
 
     def with_meanings(self, meanings: Mapping[int, Expression]) -> SeriesCall:
-        """The same of other columns, in the place of those whose ids are given."""
+        """Return the series with other columns, by the ids of those that they replace."""
         start, stop, step = (substitute(part, meanings) for part in self.arguments)
         return replace(self, start=start, stop=stop, step=step)

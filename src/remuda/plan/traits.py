@@ -45,7 +45,8 @@ class Distribution:
     columns: tuple[int, ...] = ()
 
     def satisfies(self, required: Distribution) -> bool:
-        """
+        """Test whether a distribution satisfies another.
+
         >>> REPLICATED.satisfies(ROOT), Distribution(DistributionKind.PARTITIONED, (1,)).satisfies(PARTITIONED)
         (True, True)
         """
@@ -79,7 +80,7 @@ Collation = tuple[SortKey, ...]
 
 
 def collation_satisfies(delivered: Collation, required: Collation) -> bool:
-    """An order satisfies each of its own prefixes.
+    """Test whether an order satisfies another: each order satisfies its own prefixes.
 
     >>> collation_satisfies((SortKey(1), SortKey(2)), (SortKey(1),)), collation_satisfies((), (SortKey(1),))
     (True, False)

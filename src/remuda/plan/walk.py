@@ -22,7 +22,7 @@ def inputs(node: Any) -> tuple[Any, ...]:
 
 
 def with_inputs(node: Any, new: tuple[Any, ...]) -> Any:
-    """The node over other inputs; the same object where nothing changes."""
+    """Return the node over other inputs; the same object where nothing changes."""
     old = inputs(node)
     if all(one is other for one, other in zip(old, new, strict=True)):
         return node
@@ -34,7 +34,7 @@ def with_inputs(node: Any, new: tuple[Any, ...]) -> Any:
 
 
 def change_inputs(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The node over what `change` makes of each of its inputs; the same object where nothing changes."""
+    """Return the node over `change` of each of its inputs; the same object where nothing changes."""
     only = getattr(node, "input", None)
     if only is not None:  # most operators, and most of planning a lookup
         new = change(only)
@@ -44,7 +44,7 @@ def change_inputs(node: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """The node and everything below it, parents first."""
+    """Yield the node and everything below it, parents first."""
     yield node
     for child in inputs(node):
         yield from walk(child)

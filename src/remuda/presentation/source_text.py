@@ -24,7 +24,8 @@ class Position:
 
 
 def position_of(text: str, offset: int) -> Position:
-    """
+    """Return the line and column of an offset.
+
     >>> position_of("SELECT a\\nFROM t", 9)
     Position(line=2, column=1)
     """
@@ -60,7 +61,7 @@ def with_parentheses(text: str, span: Span) -> Span:
 
 
 def excerpt(line: str, place: int) -> tuple[str, int]:
-    """The part of a line that is shown around a place, and the place in it.
+    """Return the part of a line that is shown around an offset, and the offset in it.
 
     >>> excerpt("SELECT amont", 7)
     ('SELECT amont', 7)

@@ -36,6 +36,6 @@ class NewColumns:
 
 
 def filtered(node: LogicalNode, conditions: Iterable[Expression]) -> LogicalNode:
-    """Filter(node, all conditions), or the node itself where there are none."""
+    """Return Filter(node, all conditions), or the node itself where there are none."""
     condition = conjunction(conditions)
     return node if condition is None else logical.Filter(node, condition)

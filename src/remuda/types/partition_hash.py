@@ -41,7 +41,7 @@ _pack_double = struct.Struct("<d").pack
 
 
 def partition_of(signed_hash: int, partitions: int) -> int:
-    """Spark's `pmod`: Python's `%` already takes the sign of the divisor."""
+    """Compute Spark's `pmod`: Python's `%` already takes the sign of the divisor."""
     return signed_hash % partitions
 
 
@@ -127,7 +127,7 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def big_integer_bytes(value: int) -> bytes:
-    """Java's `BigInteger.toByteArray`: two's complement, big endian, as short as the sign bit allows.
+    """Encode like Java's `BigInteger.toByteArray`: two's complement, big endian, as short as the sign bit allows.
 
     >>> big_integer_bytes(127), big_integer_bytes(128), big_integer_bytes(-128)
     (b'\\x7f', b'\\x00\\x80', b'\\x80')

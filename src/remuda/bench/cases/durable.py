@@ -82,7 +82,7 @@ def _puts(path: Path, pool: ThreadPoolExecutor) -> Ask:
 
 
 def _sqlite_connection(path: Path) -> sqlite3.Connection:
-    """Any thread may use it, as long as no two do at once."""
+    """Open a connection for any thread, as long as no two use it at once."""
     connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -97,7 +97,7 @@ def _sqlite_created(path: Path) -> sqlite3.Connection:
 
 
 def _sqlite_puts_by_threads(opened: ExitStack, path: Path, pool: ThreadPoolExecutor) -> Ask:
-    """The same work by as many threads, a connection for each: SQLite lets in one writer at a time, the others wait."""
+    """Put by as many threads, a connection for each: SQLite lets in one writer at a time, the others wait."""
     _sqlite_created(path).close()
     connections, keys = (
         [opened.enter_context(closing(_sqlite_connection(path))) for _ in range(THREADS)],
@@ -124,7 +124,7 @@ def _sqlite_puts(opened: ExitStack, path: Path, count: int) -> Ask:
 
 
 def _syncs(opened: ExitStack, path: Path, count: int) -> Ask:
-    """One sync for each put, over bytes that are there already: the lower bound of a single writer."""
+    """Sync once for each put, over bytes that are there already: the lower bound of a single writer."""
     record, room = b"x" * 100, bytes(1 << 20)
     path.write_bytes(room)
     file = opened.enter_context(path.open("r+b", buffering=0))

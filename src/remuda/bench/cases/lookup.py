@@ -76,7 +76,7 @@ def _map_get(setting: Setting) -> Case:
 
 
 def _map_get_all(setting: Setting) -> Case:
-    """Many keys at once, beside as many calls for one key."""
+    """Look up many keys at once, beside as many calls for one key."""
     keys, orders = setting.data.keys, setting.peers.remuda.orders
     get, get_all = orders.get, orders.get_all
     batches = [keys[start : start + KEYS_AT_ONCE] for start in range(0, len(keys), KEYS_AT_ONCE)]

@@ -61,7 +61,7 @@ def _to_arrow(
     by_rows: bool = False,
     grows: bool = False,
 ) -> Case:
-    """`by_rows` tells that the answer is small enough to compare with an engine that answers in Python objects."""
+    """Read the answer as Arrow; `by_rows` compares a small answer with engines that answer in Python objects."""
     return Case(
         name,
         {

@@ -120,7 +120,7 @@ def _against_spark(name: str, sql: str, grid: Any, spark: SparkPeer) -> Case:
 
 
 def _without_a_job(grid: Any, spark: SparkPeer, path: str) -> Iterator[Case]:
-    """What the optimizer keeps in this process: then a Spark session must cost nothing."""
+    """Measure plans that stay in this process: for these a Spark session must cost nothing."""
     with remuda.open(path, read_only=True) as alone:
         for title, sql in {"key": BY_KEY, "index": BY_INDEX}.items():
             yield Case(

@@ -65,7 +65,8 @@ class ChdbPeer:
 
 
 def _nullable(type_name: str) -> str:
-    """
+    """Return the nullable form of a type.
+
     >>> _nullable("Int64"), _nullable("LowCardinality(String)")
     ('Nullable(Int64)', 'LowCardinality(Nullable(String))')
     """

@@ -35,13 +35,13 @@ def create(path: str | Path, *, durable: bool) -> Any:
 
 
 def put(environment: Any, key: int, row: tuple[Any, ...]) -> None:
-    """A transaction for each row, as a program writes that wants it kept."""
+    """Put a row in a transaction of its own, as a program that wants to keep it does."""
     with environment.begin(write=True) as transaction:
         transaction.put(key_bytes(key), encode(row))
 
 
 def load(environment: Any, table: pa.Table) -> None:
-    """All rows in one transaction, in the order of their keys, which LMDB appends."""
+    """Load all rows in one transaction, in the order of their keys, which LMDB appends."""
     with environment.begin(write=True) as transaction:
         for batch in table.to_batches(BATCH_ROWS):
             columns = [plain(column).to_pylist() for column in batch.columns]

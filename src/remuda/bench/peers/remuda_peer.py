@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def create(path: str | None = None, **options: Any) -> Any:
-    """A grid with the empty, indexed map."""
+    """Create a grid with the empty, indexed map."""
     grid = remuda.open(path, **options)
     for statement in (CREATE_TABLE, *INDEXES):
         grid.sql(statement)

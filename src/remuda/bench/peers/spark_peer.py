@@ -44,23 +44,23 @@ class SparkPeer:
         return self.session.sql(re.sub(r"\b(FROM|JOIN) orders\b", rf"\1 orders_{source}", sql))
 
     def write_buckets(self, dataframe: Any) -> None:
-        """Spark's own way to keep rows together by key and in order: a table of as many buckets as we have parts."""
+        """Bucket and sort, Spark's own way to keep rows together by key and in order: as many buckets as partitions."""
         write = dataframe.write.mode("overwrite").format("parquet").option("path", str(self.folder / "buckets"))
         write.bucketBy(PARTITIONS, "id").sortBy("id").saveAsTable("orders_buckets")
 
     def write_map(self, dataframe: Any, path: str) -> None:
-        """By the data source, whose tasks do not exchange rows: each makes segments of those that it has."""
+        """Write by the data source, whose tasks do not exchange rows: each makes segments of its own."""
         dataframe.write.format("remuda").options(path=path, map="orders").mode("overwrite").save()
 
     def compute(self, dataframe: Any) -> None:
         dataframe.write.format("noop").mode("overwrite").save()
 
     def read_maps(self, path: str) -> Any:
-        """The map of a grid as Spark SQL sees it."""
+        """Read the map of a grid as Spark SQL sees it."""
         return self.session.read.format("remuda").options(path=path, map="orders").load()
 
     def empty_job(self) -> Any:
-        """The least that any Spark job with Python tasks costs: one task in each slot that does nothing."""
+        """Run the cheapest Spark job with Python tasks: one empty task in each slot."""
         return self.session.sparkContext.runJob(self._slots, _nothing)
 
     def close(self) -> None:

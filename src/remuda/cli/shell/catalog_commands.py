@@ -237,7 +237,8 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _bytes(size: float) -> str:
-    """
+    """Write a number of bytes in units.
+
     >>> _bytes(900), _bytes(12_345_678)
     ('900 B', '12.3 MB')
     """

@@ -94,7 +94,7 @@ def _complete_word(word: str, earlier: Sequence[Token], relations: _Relations, n
 
 
 def _wants_value(previous: Token) -> bool:
-    """Whether an expression begins after this token. A `*` may be a product or all columns: anything may follow."""
+    """Test whether an expression begins after this token; a `*` may be a product or all columns."""
     if previous.kind == "operator":
         return previous.text not in {")", "*", "."}
     return previous.kind == "word" and previous.text.upper() in _BEFORE_VALUE
@@ -148,7 +148,7 @@ class _Relations:
 
 
 def _wants_table(earlier: Sequence[Token]) -> bool:
-    """Whether the name of a table comes next: after FROM and its kin, and after a comma in a FROM clause."""
+    """Test whether the name of a table comes next: after FROM and its kin, and after a comma in a FROM clause."""
     if not earlier:
         return False
     last = earlier[-1].text.upper()
@@ -168,7 +168,7 @@ def _wants_table(earlier: Sequence[Token]) -> bool:
 
 
 def _is_of_function(earlier: Sequence[Token]) -> bool:
-    """Whether the FROM at the end belongs to `EXTRACT(YEAR FROM d)` and its kin, or to `IS DISTINCT FROM`."""
+    """Test whether the FROM at the end belongs to `EXTRACT(YEAR FROM d)` and its kin, or to `IS DISTINCT FROM`."""
     words = [token.text.upper() for token in earlier]
     if words[-2:-1] == ["DISTINCT"]:
         return True

@@ -40,7 +40,7 @@ def open_editor(history: History, names: KnownNames) -> Editor:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text can be run: all its statements end with a semicolon, or it is a command.
+    """Test whether a text can be run: all its statements end with a semicolon, or it is a command.
 
     >>> is_complete("SELECT 1"), is_complete("SELECT 1;"), is_complete("\\\\d t"), is_complete("exit"), is_complete("")
     (False, True, True, True, True)

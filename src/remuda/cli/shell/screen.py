@@ -93,7 +93,7 @@ class Screen:
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal with colours; NO_COLOR, set to anything, turns them off."""
+    """Test whether a stream is a terminal with colours; NO_COLOR, set to anything, turns them off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

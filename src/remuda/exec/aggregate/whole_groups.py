@@ -141,7 +141,7 @@ def _quantile_disc(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, c
 
 
 def _quantile_cont(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """Between the two values around the fraction, in proportion."""
+    """Interpolate between the two values around the fraction."""
     order, starts, rows = _in_order(groups, batch.column(0), count)
     values = np.append(_numbers(batch.column(0))[order], 0.0)
     fraction, descending = _fraction(call)
@@ -195,7 +195,7 @@ def _mode(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int
 
 
 def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """ARG_MIN and ARG_MAX: the argument of the row whose second one is lowest or highest."""
+    """Compute ARG_MIN and ARG_MAX: the argument of the row whose second one is lowest or highest."""
     codes = order_codes(batch.column(1))
     if call.function == "arg_max":
         codes = -codes
@@ -214,7 +214,7 @@ def _argument_of_extreme(call: AggregateCall, groups: Groups, batch: pa.RecordBa
 
 
 def _joined_text(call: AggregateCall, groups: Groups, batch: pa.RecordBatch, count: int) -> pa.Array:
-    """STRING_AGG: as lists, one for each group, that Arrow joins."""
+    """Compute STRING_AGG: as lists, one for each group, that Arrow joins."""
     texts = _plain(batch.column(0)).take(_as_ordered(call, groups, batch))
     rows = np.bincount(groups, minlength=count)
     offsets = np.append(0, np.cumsum(rows)).astype(np.int32)

@@ -147,7 +147,7 @@ class JoinExec(PassingExec):
         return self._result
 
     def _verified(self, found: Iterable[Pairs]) -> Iterator[Pairs]:
-        """The pairs of one batch may be many: the query is looked after before each part of them."""
+        """Yield the verified pairs of one batch in parts, with a test for cancellation before each."""
         for pairs in found:
             self._context.verify()
             yield pairs

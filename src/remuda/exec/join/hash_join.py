@@ -72,7 +72,10 @@ class HashJoinExec(JoinExec):
         super().setup(context)
 
     def _read_build_side(self) -> bool:
-        """With a runtime filter: made of the left side before the right one is read, or of the right one after it."""
+        """Read the build side.
+
+        A runtime filter is made of the left side before the right one is read, or of the right one after it.
+        """
         if self._filter is None:
             return super()._read_build_side()
         if isinstance(self.source, SpooledProbeExec):
@@ -107,7 +110,7 @@ class HashJoinExec(JoinExec):
             self._context.weight.add(LIGHT_ROWS + 1)
 
     def _advance_built(self) -> IterationResult:
-        """Where the build side was spilled, spill the left side as well, then join one file after the other."""
+        """Join with the built table; where it was spilled, spill the left side too, then join file by file."""
         if self._spilled is None:
             return super()._advance_built()
         while not self._left_done:

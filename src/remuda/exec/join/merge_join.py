@@ -90,7 +90,7 @@ class MergeJoinExec(Exec):
             self._ready = self._joined(left, right)
 
     def _ends_early(self) -> bool:
-        """Whether what is left of one side matches nothing and does not come out without a match."""
+        """Test whether the rest of one side matches nothing and is not delivered without a match."""
         kind = self._node.kind
         if self._right.is_empty and kind.drops_unmatched_left:
             abandon_inputs(self._node.left, self._context)
@@ -168,7 +168,7 @@ class _Side:
 
 
 def _key_of(collation: Collation) -> Callable[[Any], Any]:
-    """From the values of a row to what compares as the order does: NULL where it says, NaN above all numbers."""
+    """Return the function from a row's values to its sort key: NULL where the order says, NaN above all numbers."""
 
     def compare(one: list[Any], other: list[Any]) -> int:
         for first, second, key in zip(one, other, collation, strict=True):

@@ -126,7 +126,7 @@ class SpilledRows(Exec):
         self._batches = batches
 
     def setup(self, context: ExecContext) -> None:
-        """Nothing is needed of the context."""
+        """Do nothing: the join needs nothing of the context."""
 
     def advance(self) -> IterationResult:
         batch = next(self._batches, None)

@@ -190,13 +190,13 @@ class IntegerInterner:
         return table
 
     def _are_scattered(self, values: np.ndarray) -> bool:
-        """Whether a direct table of these values and the known ones would be too wide."""
+        """Test whether a direct table of these values and the known ones would be too wide."""
         low, high = min(self._low, int(values.min())), max(self._high, int(values.max()))
         return high - low >= FREE_SLOTS and not _fits_directly(high - low, self.count + len(values))
 
 
 def _fits_directly(width: int, count: int) -> bool:
-    """Whether so many values, the greatest this far above the least, are worth a slot for every value between."""
+    """Test whether a slot for every value between the least and the greatest is worth it for so many values."""
     return width < max(
         min(FREE_SLOTS, FREE_SLOTS_FOR_EACH * count),
         min(WIDE_SLOTS, WIDE_SLOTS_FOR_EACH * count),

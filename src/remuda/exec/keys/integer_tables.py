@@ -124,7 +124,7 @@ class HashTable:
         return ids
 
     def _is_other(self, ids: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Where a slot holds another value than the one looked for; not where it is free, which decides it."""
+        """Test where a slot holds another value than the sought one; a free slot holds none."""
         other: np.ndarray = (ids >= 0) & (self._keys.take(ids, mode="clip") != values)
         return other
 

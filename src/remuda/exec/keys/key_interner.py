@@ -96,7 +96,7 @@ class KeyInterner:
         return arrays[::-1]
 
     def _rows_with_keys(self, columns: Sequence[pa.Array]) -> np.ndarray | None:
-        """Whether no NULL of a row equals nothing; None where that holds for all rows."""
+        """Return the rows without a NULL that equals nothing; None for all rows."""
         masks = [null_mask(column) for column, safe in zip(columns, self._null_safe, strict=True) if not safe]
         found = [mask for mask in masks if mask is not None]
         return ~np.logical_or.reduce(found) if found else None
@@ -133,7 +133,7 @@ class _PairInterner:
         return self._packed.count
 
     def intern(self, first: np.ndarray, second: np.ndarray, seconds: int) -> np.ndarray:
-        """`seconds` is a bound for the second ids."""
+        """Intern pairs of ids; `seconds` is a bound for the second ids."""
         if seconds > 1 << self._bits:
             known_first, known_second = self._unpack(self._packed.values[1:])
             self._bits = seconds.bit_length()
@@ -147,7 +147,7 @@ class _PairInterner:
         return self._unpack(self._packed.values[ids])
 
     def _pack(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """With NOT_FOUND in either half a pair is below zero, and never found."""
+        """Pack pairs; with NOT_FOUND in either half a pair is below zero, and never found."""
         pairs = first.astype(np.int64)
         pairs <<= self._bits
         pairs |= second

@@ -110,7 +110,7 @@ class TextInterner:
         return self._values.all().take(pa.array(ids))
 
     def _is_too_large(self, column: pa.DictionaryArray) -> bool:
-        """Whether the dictionary, which has not come before, has so many values that the rows are better read."""
+        """Test whether a new dictionary has so many values that reading the rows is cheaper."""
         if len(column.dictionary) <= INTERNED_SHARE * len(column):
             return False
         return _ids_of(column.dictionary, self._interned) is None
@@ -231,7 +231,7 @@ class _Values:
         return self._chunks[0]
 
     def match(self, ids: np.ndarray, values: pa.Array, added: pa.Array) -> bool:
-        """Whether each id stands for the value; `added` are the values of ids that are not among the chunks."""
+        """Test whether each id stands for the value; `added` are the values of ids that are not among the chunks."""
         first = 0
         for chunk in (*self._chunks, added):
             rows = np.flatnonzero((ids >= first) & (ids < first + len(chunk)))

@@ -241,7 +241,7 @@ class _Left:
 
 
 def _compile(node: Series) -> list[BatchExpression]:
-    """An INTERVAL, which is written in the query, counts as the number of its months or microseconds."""
+    """Compile a bound; an INTERVAL literal counts as the number of its months or microseconds."""
     layout = layout_of(node.input.columns)
     start, stop, step = node.call.arguments
     if step.type.is_interval:

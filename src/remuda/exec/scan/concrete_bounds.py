@@ -150,7 +150,7 @@ def _high_key(end: tuple[Any, bool]) -> tuple[Any, ...]:
 
 
 def _reaches(first: Range, second: Range) -> bool:
-    """Whether a value lies in both; the second begins no lower than the first."""
+    """Test whether a value lies in both ranges; the second begins no lower than the first."""
     if first.high is UNBOUNDED or second.low is UNBOUNDED:
         return True
     high, low = _sort_key(first.high), _sort_key(second.low)

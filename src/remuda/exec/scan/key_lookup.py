@@ -48,7 +48,7 @@ class KeyLookupExec(IteratorExec):
 
 
 def keys_in_partitions(definition: MapDefinition, keys: list[Any], partitions: np.ndarray) -> list[Any]:
-    """Only the keys that a fragment with these partitions is responsible for: another one finds the others."""
+    """Return the keys that a fragment with these partitions is responsible for: other fragments find the others."""
     ordinals = [definition.key.index(name) for name in definition.partitioned_by]
     hash_of = scalar_hasher([definition.column(name).type for name in definition.partitioned_by])
     owned = set(partitions.tolist())

@@ -237,7 +237,7 @@ class MapScanExec(IteratorExec, ForkableExec):
         return _PieceScanExec(self, self._shared if rows is None else self._shared.first(rows))
 
     def _pieces(self) -> Iterator[Piece]:
-        """What it reads, in the order in which it is read."""
+        """Return the pieces of the scan, in the order in which it reads them."""
         self._narrow_by_keys()
         ordered = self._zone_order
         pieces = (

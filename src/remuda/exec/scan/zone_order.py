@@ -115,7 +115,7 @@ class ZoneOrderedPieces:
         return np.ones_like(maxima, np.bool_) if bound is None else maxima >= bound
 
     def _joined(self, zones: list[int], read_before: np.ndarray) -> Iterator[Piece]:
-        """As few pieces as possible: a small gap is read too, unless a zone in it has been read before."""
+        """Join neighbouring zones to few pieces: a small gap is read too, unless a zone in it has been read before."""
         while zones:
             first = last = zones[0]
             count = 1

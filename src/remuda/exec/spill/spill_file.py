@@ -83,7 +83,7 @@ class SpillFile:
             self._end()
 
     def _check_open(self) -> None:
-        """A closed descriptor may be another file's by now."""
+        """Refuse a closed file: its descriptor may be another file's by now."""
         if not self._end.alive:
             raise SqlError(ErrorCode.CANCELLED_BY_USER, "the query was cancelled")
 

@@ -92,7 +92,7 @@ def lowest(codes: np.ndarray, frames: Frames, nothing: int) -> np.ndarray:
 
 
 def _lowest(codes: np.ndarray, start: np.ndarray, stop: np.ndarray, nothing: int) -> np.ndarray:
-    """Two overlapping blocks, of the largest power of two that fits, cover a frame."""
+    """Return the lowest value of each frame: two overlapping blocks of the largest power of two cover it."""
     result = np.full(len(start), nothing, codes.dtype)
     sizes = stop - start
     levels = np.frexp(sizes.astype(np.float64))[1] - 1
@@ -114,7 +114,7 @@ _ROWS_AT_ONCE = 1 << 20
 def aggregate_over_frames(
     call: WindowCall, argument: pa.Array | None, argument_type: SqlType | None, frames: Frames, rows: WindowRows
 ) -> pa.Array:
-    """`argument` is absent for COUNT(*)."""
+    """Aggregate over frames; `argument` is absent for COUNT(*)."""
     result = call.column.type
     if argument is None or argument_type is None:
         return pa.array(frames.sizes, pa.int64())
@@ -191,7 +191,7 @@ def _decimals(totals: np.ndarray, result: SqlType, empty: np.ndarray) -> pa.Arra
 
 
 def _extreme(argument: pa.Array, counts: np.ndarray, frames: Frames, *, lowest_wanted: bool) -> pa.Array:
-    """By numbers that order as the values do; the value is that of some row with the number found."""
+    """Return the extreme of each frame, by integers that order as the values do."""
     codes = order_codes(argument)
     nothing = len(codes) + 1
     row_of = np.zeros(nothing + 1, np.int64)
@@ -208,7 +208,7 @@ def _extreme(argument: pa.Array, counts: np.ndarray, frames: Frames, *, lowest_w
 
 
 def _by_expansion(call: WindowCall, argument: pa.Array, argument_type: SqlType, frames: Frames) -> pa.Array:
-    """Any other aggregate: frames are written out as groups, each different one once."""
+    """Aggregate by expansion: frames are written out as groups, each different one once."""
     frames, frame_of = _distinct(frames)
     results: list[pa.Array] = []
     for first, stop in cuts(frames.sizes, _ROWS_AT_ONCE):

@@ -93,7 +93,7 @@ def _constants(arguments: Sequence[Datum]) -> list[Any] | None:
 def _with_constants(
     row: Callable[..., Any], constant: Callable[..., Datum | None]
 ) -> Callable[[Signature], Callable[..., Datum]]:
-    """Arrow's kernel where all but the first argument are constants (and `constant` has one), else row by row."""
+    """Use Arrow's kernel where all arguments but the first are constants (and `constant` has one), else each row."""
 
     def for_signature(signature: Signature) -> Callable[..., Datum]:
         one_by_one = by_rows(row, signature)

@@ -74,7 +74,7 @@ def _real(
 
 
 def _power_batch(signature: Signature) -> Callable[[Datum, Datum], Datum]:
-    """Arrow's kernel where no base can be the wrong one."""
+    """Use Arrow's kernel where no base can be the wrong one."""
     one_by_one = by_rows(_power, signature)
 
     def power(base: Datum, exponent: Datum) -> Datum:

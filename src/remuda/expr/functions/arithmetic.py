@@ -40,7 +40,7 @@ def _resolve_unary(given: Sequence[SqlType]) -> Signature | None:
 
 
 def _checked_row(operation: Callable[..., Any]) -> Callable[[Signature], Callable[..., Any]]:
-    """Python's integers do not overflow: the range of the result type is checked. Its floats are all DOUBLE."""
+    """Check the range of the result type: Python's integers do not overflow. Its floats are all DOUBLE."""
 
     def for_signature(signature: Signature) -> Callable[..., Any]:
         result_type = signature.result

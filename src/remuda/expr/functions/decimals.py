@@ -215,7 +215,7 @@ def _remainder_exactly(left: Decimal, right: Decimal) -> Decimal:
 
 
 def negate_row(value: Decimal) -> Decimal:
-    """Python's minus rounds to the 28 digits of its context."""
+    """Negate exactly: Python's minus rounds to the 28 digits of its context."""
     return _EXACT.minus(value)
 
 

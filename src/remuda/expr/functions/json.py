@@ -96,7 +96,7 @@ def _length(found: Any) -> int | None:
 
 
 def _type_name(found: Any) -> str | None:
-    """DuckDB's names."""
+    """Return the name of a JSON type, as DuckDB has it."""
     match found:
         case None:
             return "NULL"
@@ -116,7 +116,7 @@ def _type_name(found: Any) -> str | None:
 
 
 def _standard_type_name(found: Any) -> str | None:
-    """PostgreSQL's names."""
+    """Return the name of a JSON type, as PostgreSQL has it."""
     name = _type_name(found)
     numbers = {"UBIGINT": "number", "BIGINT": "number", "DOUBLE": "number", "VARCHAR": "string"}
     return None if name is None else numbers.get(name, name.lower())

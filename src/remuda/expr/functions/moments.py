@@ -140,7 +140,7 @@ def _add_batch(sign: int) -> Callable[[Signature], Callable[[Datum, Datum], Datu
 
 
 def _batch(kernel: Callable[[Datum, Datum], Datum]) -> Callable[[Signature], Callable[[Datum, Datum], Datum]]:
-    """Arrow's kernels of 64-bit integers, on the stored form: they notice an overflow."""
+    """Compute by Arrow's kernels of 64-bit integers, on the stored form: they notice an overflow."""
 
     def for_signature(signature: Signature) -> Callable[[Datum, Datum], Datum]:
         result = signature.result

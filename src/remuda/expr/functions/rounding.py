@@ -101,7 +101,7 @@ def _checked(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
 
 
 def _greatest_divisors(left: Datum, right: Datum) -> Datum:
-    """NumPy's has no sign but for the lowest of all numbers, whose opposite overflows."""
+    """Compute greatest common divisors by NumPy; one below zero is that of the lowest number, and overflows."""
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return _greatest_divisors(pa.repeat(left, 1), right)[0]
     valid = pc.and_(pc.is_valid(left), pc.is_valid(right))

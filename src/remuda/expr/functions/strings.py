@@ -98,7 +98,7 @@ def _escaped_by(pattern: str, escape: str) -> str:
 
 @lru_cache(maxsize=1024)
 def similar_expression(pattern: str) -> str:
-    r"""SQL's regular expression as one of RE2: `%` and `_` are those of LIKE, and `.`, `^`, `$` are characters.
+    r"""Translate SQL's regular expression to one of RE2: `%` and `_` are those of LIKE, `.`, `^`, `$` are characters.
 
     >>> similar_expression("(a|b)%.")
     '(?s)\\A(?:(a|b).*\\.)\\z'

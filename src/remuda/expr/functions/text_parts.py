@@ -188,7 +188,7 @@ def _appended(left: Datum, right: Datum) -> Datum:
 
 
 def _joined(*texts: Datum) -> Datum:
-    """Arrow's way to skip NULLs loses the rows that have nothing else: they are replaced by nothing."""
+    """Replace NULLs by nothing: Arrow's way to skip them loses the rows that have nothing else."""
     rows = rows_of_datums(*texts)
     refuse_size(sum(bytes_of_texts(text, rows) for text in texts))
     return refuse_longest(pc.binary_join_element_wise(*texts, "", null_handling="replace", null_replacement=""))

@@ -155,7 +155,7 @@ class _WithLastRow(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes as are asked for, unless there are no more: Arrow wants the first line in its first block."""
+        """Read as many bytes as are asked for, if there are: Arrow needs the first line in its first block."""
         with self._lock:
             return b"" if self._stream is None else self._next(self._stream, size)
 

@@ -87,7 +87,7 @@ class _JsonReader:
         self._schema = pa.schema([(name, _json_type(column)) for name, column in self._names.items()])
 
     def rows(self, block: bytes, line: int) -> Iterator[pa.RecordBatch]:
-        """`line` is the number of the block's first line."""
+        """Read the rows of a block; `line` is the number of its first line."""
         block = block.removeprefix(b"\xef\xbb\xbf") if line == 1 else block
         table = self._parsed_by_arrow(block)
         lines: Sequence[int] = ()
@@ -111,7 +111,7 @@ class _JsonReader:
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self._names.values()])
 
     def _parsed_by_arrow(self, block: bytes) -> pa.Table | None:
-        """None where Arrow refuses a line, or reads a line as none or several rows.
+        """Parse a block by Arrow; None where Arrow refuses a line, or reads a line as none or several rows.
 
         Every line must begin an object: Arrow makes a row of NULLs of `null`, or dies of it.
         """
@@ -140,7 +140,7 @@ class _JsonReader:
             return None
 
     def _parsed_by_line(self, block: bytes, first: int) -> tuple[list[int], pa.RecordBatch]:
-        """The number of each line that is not empty, and the values of all columns as text."""
+        """Parse line by line: the number of each line that is not empty, and the values of all columns as text."""
         lines: list[int] = []
         texts: dict[str, list[str | None]] = {name: [] for name in self._names}
         for line, written in enumerate(block.split(b"\n"), first):
@@ -175,7 +175,7 @@ class _JsonReader:
         return members
 
     def _text(self, column: ColumnDefinition, value: Any, line: int) -> str | None:
-        """The text of a member; that of an object or an array only where the column is JSON."""
+        """Return the text of a member; that of an object or an array only where the column is JSON."""
         if isinstance(value, str):
             return value
         raw = bytes(value)
@@ -227,7 +227,7 @@ def guess_json(path: Path) -> pa.Schema:
 
 
 def _least_members(written: bytes, members: Mapping[str, Any]) -> int:
-    """How many members the object has, where a name may be there twice: the decoder keeps the last of each name."""
+    """Count the members of the object, where a name may be there twice: the decoder keeps the last of each name."""
     if all(written.count(b'"' + name.encode() + b'"') <= 1 for name in members):
         return len(members)
     pairs: list[int] = []
@@ -249,7 +249,7 @@ class _Written(str):
 
 
 def _members_with_constants(written: bytes) -> dict[str, Any] | None:
-    """The members of an object with NaN or Infinity, which are not JSON but often written; None where it is none."""
+    """Return the members of an object with NaN or Infinity, which are not JSON but often written, or None."""
     if b"NaN" not in written and b"Infinity" not in written:
         return None
     try:
@@ -262,5 +262,5 @@ def _members_with_constants(written: bytes) -> dict[str, Any] | None:
 
 
 def _as_written(value: Any) -> Any:
-    """A number's text, or the value as JSON again."""
+    """Return a number's text, or the value as JSON again."""
     return str(value) if isinstance(value, _Written) else json.dumps(value, ensure_ascii=False).encode()

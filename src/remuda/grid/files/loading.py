@@ -168,7 +168,10 @@ def _load_spark(target: MapStore, data: Any, options: LoadOptions) -> int | Chan
 
 
 def _create_from_spark(store: Store, name: str, data: Any, options: LoadOptions) -> int | ChangeCounts:
-    """Spark's tasks write into the folder of a map that is there: an empty one first, which goes if they fail."""
+    """Load through Spark, whose tasks write into the folder of a map that exists.
+
+    A new map is made empty first, and dropped if they fail.
+    """
     from remuda.spark.load.matching import frame_schema
 
     store.create_map(_new_definition(store, name, frame_schema(data.schema), options))

@@ -58,7 +58,7 @@ def typed_column(column: ColumnDefinition, texts: pa.Array) -> pa.Array:
 
 
 def _read_by_arrow(type_: SqlType, texts: pa.Array) -> pa.Array | None:
-    """None where Arrow refuses a text, or would take one for something that SQL does not."""
+    """Convert texts by Arrow; None where Arrow refuses one, or would read it differently from SQL."""
     if type_.is_integer and _has_hexadecimal(texts):
         return None
     try:
@@ -91,7 +91,7 @@ def _one_by_one(column: ColumnDefinition, texts: pa.Array) -> pa.Array:
 
 
 def _converter(type_: SqlType) -> Callable[[str], Any]:
-    """The conversion of one text to a stored value."""
+    """Return the conversion of one text to a stored value."""
     match type_.kind:
         case Kind.VARBINARY:
             return bytes.fromhex
@@ -106,7 +106,7 @@ def _converter(type_: SqlType) -> Callable[[str], Any]:
 
 
 def _whole_number(text: str) -> int | Decimal:
-    """`1.0` too, as programs write integers that had to stand beside missing values."""
+    """Read an integer; `1.0` too, as programs write integers that had to stand beside missing values."""
     if len(text) <= _MOST_DIGITS and _WHOLE.fullmatch(text):
         return int(text)
     if len(text) <= _MOST_DIGITS and _NUMBER.fullmatch(text):
@@ -115,7 +115,7 @@ def _whole_number(text: str) -> int | Decimal:
 
 
 def _finite(convert: Callable[[str], float]) -> Callable[[str], float]:
-    """A number that is too large is refused; only the word is infinite."""
+    """Refuse a number that is too large; only the word is infinite."""
 
     def converted(text: str) -> float:
         number = convert(text)

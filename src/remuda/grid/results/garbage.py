@@ -50,7 +50,7 @@ class FullCollectionsPutOff:
                 gc.set_threshold(*self._before)
 
     def restore_in_child(self) -> None:
-        """In a process that was forked off no other thread is inside, nor holds the lock."""
+        """Restore the state in a forked child, in which no other thread holds the lock."""
         self._lock = Lock()
         if self._inside and gc.get_threshold() == self._during:
             gc.set_threshold(*self._before)

@@ -22,7 +22,7 @@ Shortcut = Callable[[Values], Result | None]
 
 
 def scan_below(node: Any) -> tuple[Any, tuple[Expression, ...] | None]:
-    """What stands below an optional exchange and projection, and what is projected from its rows."""
+    """Return the node below an optional exchange and projection, and the projected columns."""
     assignments: tuple[Expression, ...] | None = None
     while isinstance(node, physical.RootExchange | physical.Project):
         if isinstance(node, physical.Project):
@@ -38,7 +38,7 @@ def is_one_key(node: physical.KeyLookup) -> bool:
 
 
 def key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
-    """From the parameters' values to the key as storage writes it; None where a part of it is NULL."""
+    """Return the function from the parameters' values to the stored key; it gives None for a part that is NULL."""
     parts = [points.values[0] for points in node.key]
     if len(parts) == 1:
         only = parts[0]
@@ -57,7 +57,7 @@ def key_reader(node: physical.KeyLookup) -> Callable[[Values], Any]:
 
 
 def value_converter(plan: Plan) -> Callable[[Values], Values | None]:
-    """From what the user gave to stored values; None where the number or the type of one does not fit.
+    """Return the function from the user's values to stored ones; it gives None for a wrong number or type.
 
     Nearly always they are stored as they stand. That is asked of all of them in one expression: a call for each takes
     three times as long.
@@ -118,6 +118,6 @@ class RowComputation:
 
 
 def _columns_to_read(lookup: physical.KeyLookup | physical.IndexScan) -> list[Column]:
-    """Those that are delivered, then those that only the filter needs."""
+    """Return the columns that are delivered, then those that only the filter needs."""
     delivered = {column.id for column in lookup.columns}
     return [*lookup.columns, *(column for id_, column in columns_of(lookup.residual).items() if id_ not in delivered)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
-    """None where the plan is not a single-row statement by key."""
+    """Compile a single-row statement by key; None for any other plan."""
     top = plan.tree.input
     if isinstance(top, physical.Commit):
         top = plan.modification
@@ -54,7 +54,7 @@ def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
 
 
 def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...], store: Store) -> Shortcut | None:
-    """`INSERT INTO m VALUES (?, ?)` and `SINK INTO m VALUES (?, ?)` of one row."""
+    """Compile `INSERT INTO m VALUES (?, ?)` and `SINK INTO m VALUES (?, ?)` of one row."""
     if any(column.hidden for column in node.map.columns):
         return None  # the long way makes the key
     map_store = store.map(node.map)
@@ -72,7 +72,7 @@ def _compile_write(plan: Plan, node: physical.Modify, row: tuple[Expression, ...
 
 
 def _row_maker(row: tuple[Expression, ...]) -> Callable[[Values], Values] | None:
-    """From the parameters' values to the row; None where they are the row as they stand."""
+    """Return the function from the parameters' values to the row; None where they are the row as they stand."""
     if all(isinstance(item, Parameter) and item.index == ordinal for ordinal, item in enumerate(row)):
         return None
     items = [compile_row(expression, {}) for expression in row]
@@ -80,7 +80,7 @@ def _row_maker(row: tuple[Expression, ...]) -> Callable[[Values], Values] | None
 
 
 def _compile_change(plan: Plan, node: physical.Modify, store: Store) -> Shortcut | None:
-    """`UPDATE m SET ... WHERE key = ?` and `DELETE FROM m WHERE key = ?`."""
+    """Compile `UPDATE m SET ... WHERE key = ?` and `DELETE FROM m WHERE key = ?`."""
     lookup, assignments = scan_below(node.input)
     if not (isinstance(lookup, physical.KeyLookup) and is_one_key(lookup)):
         return None

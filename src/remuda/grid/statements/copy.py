@@ -67,7 +67,7 @@ def _target_map(call: Call, statement: sql.CopyFrom) -> MapDefinition:
 
 
 def _committed_by(token: CancellationToken, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """A load that takes these tables has done all but commit when there are no more."""
+    """Yield the tables of a load; once they are exhausted, everything but its commit is done."""
     yield from tables
     token.begin_commit()
 
@@ -119,7 +119,7 @@ def _write(result: Result, target: CopyTarget, part: Path) -> int:
 
 
 def _in_text(result: Result) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
-    """The rows for a file of text, in which an INTERVAL is written in words: '1 day'."""
+    """Convert the rows for a file of text, in which an INTERVAL is written in words: '1 day'."""
     schema = _schema(result)
     words = {
         ordinal: cast_batch(column.type, VARCHAR)

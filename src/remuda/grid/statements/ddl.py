@@ -49,7 +49,7 @@ def create_map(call: Call, statement: sql.CreateMap) -> None:
 
 
 def schema_of(name: Name) -> str:
-    """The schema in which something of that name is created."""
+    """Return the schema in which a definition of that name is created."""
     schema = name.schema or DEFAULT_SCHEMA
     if schema.casefold() != DEFAULT_SCHEMA:
         raise unknown_schema(f"unknown schema: {schema}", span=name.span)
@@ -57,7 +57,7 @@ def schema_of(name: Name) -> str:
 
 
 def is_there(store: Store, name: Name, schema: str, *, allowed: bool) -> bool:
-    """Whether a table of that name exists, which is an error unless it is allowed; a view always is one."""
+    """Test whether a table of that name exists; raise unless that is allowed, and always for a view."""
     if store.catalog.find_view(name.text, (schema,)) is not None:
         raise table_exists(f"there is a view {name.text} already", span=name.span)
     if store.catalog.find_map(name.text, (schema,)) is None:

@@ -36,7 +36,7 @@ def describe(call: Call, statement: Describe) -> Result:
 
 
 def _key_columns(root: logical.Root) -> set[int]:
-    """Those of the result that are key columns of the only map in it, with nothing done to its rows."""
+    """Return the columns of the result that are key columns of the only map in it, unchanged."""
     match root.input:
         case logical.Project(input=logical.Scan() as scan, assignments=assignments):
             found = {column.column.id: column.expression for column in assignments}

@@ -126,7 +126,7 @@ class Decisions:
         return Decision(entries=entries, scans=entries > node.scan_cutover.entries(rows))
 
     def _modify(self, node: physical.Modify) -> Decision:
-        """Rows to be written lie where their keys say; those that are changed or deleted where they are read."""
+        """Return the partitions of a write: those of the written keys, or of the scan for UPDATE and DELETE."""
         if node.map.replicated:
             return UNDECIDED
         keys = modified_partitioning(node)
@@ -168,7 +168,7 @@ def modified_partitioning(node: physical.Modify) -> list[int]:
 
 
 def hides_key(definition: MapDefinition) -> bool:
-    """Whether keys are made when rows are written, as no column of the user is one."""
+    """Test whether keys are generated when rows are written, as no column of the user is one."""
     return any(definition.column(name).hidden for name in definition.key)
 
 

@@ -20,7 +20,7 @@ class Explanation(str):
     _plan_text: str
 
     def __new__(cls, text: str, picture: Picture | None = None, plan_text: str | None = None) -> Self:
-        """`plan_text` is the plan as text, where the text itself has another format."""
+        """Make an explanation; `plan_text` is the plan as text, where `text` has another format."""
         made = super().__new__(cls, text)
         made._picture = picture
         made._plan_text = text if plan_text is None else plan_text

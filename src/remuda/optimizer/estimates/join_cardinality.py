@@ -73,7 +73,7 @@ def _share_of_rest(rest: Expression | None, node: logical.Join, known: KnownColu
 
 
 def equalities_selectivity(equalities: tuple[Equality, ...], left: Properties, right: Properties) -> float:
-    """The share of pairs that meet all of them.
+    """Return the share of pairs that meet all equalities.
 
     A unique key of one side within them is met by one of its values, however many of its rows are left; by fewer where
     the other side has more values, as it has beside the groups of a filtered side. Values that are picked, as the days

@@ -288,7 +288,8 @@ def _labelled(line: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """
+    """Join names, the first few of many.
+
     >>> _listed(["member-1", "member-2"]), _listed(["a", "b", "c", "d", "e"])
     ('member-1, member-2', 'a, b, c and 2 more')
     """

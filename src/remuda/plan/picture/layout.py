@@ -50,7 +50,7 @@ class Placed:
         return self.top + self.height
 
     def is_on_lower_shelf(self, below: Placed) -> bool:
-        """Whether an input is below others of the same operator, so that its edge goes around those on the left."""
+        """Test whether an input is below others of its operator, so that its edge goes around those on the left."""
         return below is not self.inputs[0] and below.top > self.bottom + ROW_GAP
 
     def moved(self, columns: int, down: float) -> Placed:

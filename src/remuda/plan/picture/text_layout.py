@@ -104,7 +104,8 @@ def counted(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
+    """Write a duration.
+
     >>> duration(0.0000042), duration(0.0123), duration(2.5)
     ('4.2 µs', '12.3 ms', '2.5 s')
     """

@@ -44,7 +44,7 @@ class ExecutorWatch:
         return max(1, self._slots // (os.cpu_count() or 1))
 
     def has_changed(self) -> bool:
-        """Whether executors have joined or left since this was last true. Asked now and then, else it is False.
+        """Test whether executors have joined or left since this was last true; False between two looks.
 
         The names tell where the number does not: one that was lost may have been replaced meanwhile.
         """
@@ -72,7 +72,7 @@ def refuse_unusable(session: SparkSession) -> None:
 
 
 def executor_names(session: SparkSession) -> tuple[str, ...]:
-    """The ids that Spark gives its executors, none of them twice. With a local master the driver does all the work."""
+    """Return the ids of the executors, which Spark never reuses. With a local master the driver does all work."""
     refuse_stopped(session)
     spark: Any = session.sparkContext._jsc.sc()
     return () if spark.isLocal() else tuple(sorted(spark.getExecutorIds().mkString(" ").split()))

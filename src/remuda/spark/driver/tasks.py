@@ -109,7 +109,7 @@ def refuse_stopped(session: SparkSession) -> None:
 
 
 def useful_line(text: str) -> str:
-    """The line that says what went wrong: the last one before the frames of the Java stack.
+    """Return the line that says what went wrong: the last one before the frames of the Java stack.
 
     >>> useful_line(
     ...     "Job aborted: PythonException: Traceback (most recent call last):\\n  File ...\\n"
@@ -129,7 +129,7 @@ def useful_line(text: str) -> str:
 
 
 def slot_count(session: SparkSession) -> int:
-    """How many tasks the session runs at once at this moment: executors join and leave."""
+    """Count the tasks that the session runs at once at this moment: executors join and leave."""
     refuse_stopped(session)
     return session.sparkContext.defaultParallelism
 
@@ -166,7 +166,7 @@ def run_partitions(
     *,
     tag: str | None = None,
 ) -> Iterator[bytes]:
-    """As `run_tasks`, of an RDD whose partitions are answers and errors, or become that by the function."""
+    """Run the partitions of an RDD like `run_tasks`: answers and errors, or what the function makes these of."""
     context = session.sparkContext
     began = time.monotonic()
     with _tagged(context, tag):
@@ -184,7 +184,7 @@ def run_partitions(
 
 
 def _log_job(context: SparkContext, tasks: int, seconds: float, answers: Sequence[bytes]) -> None:
-    """The description is that of the thread's jobs: the statement, or what its user has set."""
+    """Log a job; its description is that of the thread's jobs: the statement, or the user's own."""
     if _logger.isEnabledFor(logging.INFO):
         what = context.getLocalProperty("spark.job.description") or "a job"
         size = sum(map(len, answers))
@@ -198,7 +198,7 @@ def cancel_tasks(session: SparkSession, tag: str) -> None:
 
 @contextmanager
 def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
-    """A tag adds to what the thread's jobs are already marked with; a job group would take the place of the user's."""
+    """Tag the thread's jobs: a tag adds to their marks, while a job group would replace the user's."""
     if tag is None:
         yield
         return
@@ -210,7 +210,7 @@ def _tagged(context: SparkContext, tag: str | None) -> Iterator[None]:
 
 
 def _run_payload(name: str, shared: tuple[Any, ...], payloads: Iterator[bytes]) -> Iterator[bytes | RemudaError]:
-    """What runs in the Python worker. It reads its input to the end, or Spark would not use the worker again."""
+    """Run a payload in the Python worker; its input is read to the end, or Spark would not reuse the worker."""
     try:
         for payload in payloads:
             yield from _function_named(name)(*shared, pickle.loads(payload))

@@ -107,7 +107,7 @@ def _names(value: Any) -> Any:
 
 
 def _key_array(values: list[Any], spark_type: Any) -> pa.Array:
-    """A TIMESTAMP comes as a moment on the clock of the worker, without its zone."""
+    """Convert the keys; a TIMESTAMP comes as a moment on the clock of the worker, without its zone."""
     if isinstance(spark_type, TimestampType):
         values = [None if value is None else value.astimezone() for value in values]
     return pa.array(values, arrow_type(spark_type))

@@ -171,7 +171,7 @@ def log_load(definition: MapDefinition, infos: Sequence[SegmentInfo], seconds: f
 
 
 def map_folder(store_map: MapStore) -> Path | None:
-    """Where the map's segments are, for processes with another working directory; None if in this one's memory."""
+    """Return the folder of the map's segments, as an absolute path; None for a map in memory."""
     try:
         return Path(store_map.snapshot().describe().folder).absolute()
     except StorageError:
@@ -179,7 +179,7 @@ def map_folder(store_map: MapStore) -> Path | None:
 
 
 def refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
-    """The mirror of a remote store is on this machine: only executors here can write segments into it."""
+    """Refuse executors on other machines for a remote store, whose mirror is on this one."""
     master = str(dataframe.sparkSession.sparkContext.master)
     remote = store_map.state.directory.remote
     if remote is not None and not master.startswith("local"):
@@ -190,7 +190,7 @@ def refuse_unseen(store_map: MapStore, dataframe: DataFrame) -> None:
 
 
 def store_of(folder: Path) -> Path:
-    """The store that `maps/<id>` is in."""
+    """Return the store that `maps/<id>` is in."""
     return folder.parents[1]
 
 

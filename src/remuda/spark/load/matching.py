@@ -28,7 +28,9 @@ _VARIANT = "variant"
 def match_columns(
     definition: MapDefinition, schema: StructType, *, generates_keys: bool = False
 ) -> dict[str, StructField]:
-    """For columns of the map, by name, the field that fills them, whatever its case. Nullable ones may be missing.
+    """Return for each column of the map, by name, the field that fills it, whatever its case.
+
+    Nullable columns may be missing.
 
     So may the hidden key of a map without PRIMARY KEY, for those who will generate it.
     """
@@ -82,12 +84,12 @@ def frame_schema(schema: StructType) -> pa.Schema:
 
 
 def is_nested(field: StructField) -> bool:
-    """Whether its values become JSON, if anything."""
+    """Test whether a field's values become JSON, if anything."""
     return field.dataType.typeName() in {"array", "map", "struct", _VARIANT}
 
 
 def source_column(field: StructField) -> Column:
-    """The column of that very name: quoted, for a dot in a name is not a path."""
+    """Return the column of that very name: quoted, for a dot in a name is not a path."""
     from pyspark.sql import functions
 
     return functions.col("`" + field.name.replace("`", "``") + "`")

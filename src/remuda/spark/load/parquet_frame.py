@@ -40,7 +40,7 @@ class RowGroup:
 
 
 def row_groups(dataframe: DataFrame, fields: Mapping[str, StructField]) -> list[RowGroup] | None:
-    """All that the data frame's files hold, as far as the fields are concerned; None where Spark has to read it."""
+    """Return the row groups of the data frame's files; None where Spark has to read it."""
     paths = _local_files(dataframe)
     if paths is None or any(field.metadata for field in fields.values()) or _is_cached(dataframe):
         return None
@@ -73,7 +73,7 @@ def _local_files(dataframe: DataFrame) -> list[str] | None:
 
 
 def _means_no_more(dataframe: DataFrame, paths: list[str]) -> bool:
-    """Whether the data frame means to read the files, or some of their columns, and no more than that.
+    """Test whether the data frame reads the files, or some of their columns, and does nothing else.
 
     Its reader may have been told the files or their folders.
     """
@@ -94,14 +94,14 @@ def _is_whole(dataframe: DataFrame, paths: list[str]) -> bool:
 
 
 def _is_choice(dataframe: DataFrame, paths: list[str]) -> bool:
-    """Whether it is some columns of the files, for which Spark has to look into one of them."""
+    """Test whether a frame is some columns of the files, for which Spark has to read the schema of one."""
     whole = dataframe.sparkSession.read.parquet(*paths)
     names = ["`" + name.replace("`", "``") + "`" for name in dataframe.columns]
     return set(dataframe.columns) <= set(whole.columns) and dataframe.sameSemantics(whole.select(*names))
 
 
 def _reads_alike(dataframe: DataFrame, file: pq.ParquetFile, field: StructField) -> bool:
-    """Whether the column of this name has the very type in the file that the data frame has."""
+    """Test whether the column of this name has the very type in the file that the data frame has."""
 
     schema = file.schema_arrow
     # A dot in a name is a path to Arrow, so that `a` might be taken for `a.b` as well.

@@ -65,7 +65,7 @@ def write_rows(
 
 
 def _reads_the_clock(definition: MapDefinition, fields: Mapping[str, StructField]) -> bool:
-    """Whether moments become times of the session's zone, which files do not carry."""
+    """Test whether moments become times of the session's zone, which files do not carry."""
     from pyspark.sql.types import TimestampType
 
     kinds = {name: definition.column(name).type.kind for name in fields}
@@ -77,7 +77,7 @@ def _reads_the_clock(definition: MapDefinition, fields: Mapping[str, StructField
 def _through_spark(
     between: Path, definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], *, keyless: bool
 ) -> list[WrittenRows]:
-    """Rows that only Spark can give.
+    """Write rows that only Spark can give.
 
     Where batches turn out too large without a limit of bytes, all is done again with Spark's own. What the first
     attempt has written is in no answer. A limit that the session has been given is kept to.
@@ -104,7 +104,7 @@ def _through_spark(
 
 
 def batch_rows(fields: Iterable[StructField]) -> int:
-    """How many rows make a batch, if nothing but their number limits it."""
+    """Return the rows of a batch where nothing but their number limits it."""
     from pyspark.sql import types
 
     sized = (types.NumericType, types.BooleanType, types.DatetimeType)
@@ -113,7 +113,7 @@ def batch_rows(fields: Iterable[StructField]) -> int:
 
 @contextmanager
 def _settings(session: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
-    """What was not set is not set afterwards either: a limit that is set counts as the user's."""
+    """Set options of the session and restore them: a limit that is set counts as the user's."""
     given = session.conf.getAll
     for name, value in settings.items():
         session.conf.set(name, value)

@@ -59,7 +59,7 @@ class RunFile:
     offsets: ByteRange | None = None
 
     def slice_of(self, first: int, end: int) -> tuple[int, int]:
-        """Where the rows of the partitions [first, end) begin in the batch, and how many there are."""
+        """Return where the rows of the partitions [first, end) begin in the batch, and how many there are."""
         if self.offsets is None:
             return 0, self.rows
         offsets = np.frombuffer(BatchFile(self.path).raw(self.offsets), np.uint32)
@@ -121,7 +121,7 @@ def write_lots(
 def write_lots_in_arrow(
     folder: str, definition: MapDefinition, batches: Iterator[pa.RecordBatch], *, keyless: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Of rows that come from Spark; yields, one row for each file, what `written_rows` reads back."""
+    """Write the rows that come from Spark; yield, one row for each file, what `written_rows` reads back."""
     names = {travelling_name(definition, column.name): column.name for column in definition.columns}
     try:
         for written in write_lots(folder, definition, names, batches, keyless=keyless):
@@ -131,7 +131,7 @@ def write_lots_in_arrow(
 
 
 def written_rows(raw: bytes) -> WrittenRows:
-    """The error that a task met is raised."""
+    """Return the written rows; raise the error that a task met."""
     answer = pickle.loads(raw)
     if isinstance(answer, RemudaError):
         raise answer
@@ -140,7 +140,10 @@ def written_rows(raw: bytes) -> WrittenRows:
 
 
 def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
-    """The columns of the map. The row number of an error counts within a task, which means nothing to the user."""
+    """Return the columns of the map.
+
+    The row number of an error counts within a task, which means nothing to the user.
+    """
     try:
         columns = conform(definition, in_session_clock(definition, with_variants_as_json(table)))
     except SqlError as error:
@@ -224,7 +227,9 @@ def _write_ordered(folder: str, definition: MapDefinition, table: pa.Table) -> W
 
 
 def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A string column as codes of a dictionary where values are repeated: codes are moved at a tenth of the cost.
+    """Encode a string column by a dictionary where values are repeated: codes are moved at a tenth of the cost.
+
+    Chunks are joined first: each of them would be given a dictionary, and these had to be merged.
 
     Put together first: every chunk would be given a dictionary, and these had to be brought together.
     """
@@ -238,12 +243,12 @@ def _as_codes(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _new_path(folder: str, rows: int) -> Path:
-    """The name is new each time: a task may run twice, at the same time too."""
+    """Return a name that is new each time: a task may run twice, at the same time too."""
     return Path(folder) / f"{uuid4().hex}-{rows}.arrow"
 
 
 def travelling_name(definition: MapDefinition, name: str) -> str:
-    """What a column is called on its way through Spark, which has no way to quote every name that SQL allows."""
+    """Return the name of a column on its way through Spark, which cannot quote every name that SQL allows."""
     return f"column{definition.position(name)}"
 
 

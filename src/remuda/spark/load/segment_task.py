@@ -88,8 +88,11 @@ def columns_of(load: SegmentLoad, number: int, part: tuple[int, int]) -> list[pa
 
 
 def _with_own_values(array: pa.Array) -> pa.Array:
-    """A slice has the dictionary of its whole run. Where that is larger, bringing many of them together would be the
-    most work of all."""
+    """Give a slice a dictionary of its own values.
+
+    A slice has the dictionary of its whole run. Where that is larger, merging many of them would be the most work of
+    all.
+    """
     return compacted(array) if is_dictionary(array) and len(array.dictionary) > len(array) else array
 
 
@@ -117,7 +120,8 @@ def cut_parts(
 
 
 def part_count(rows: int, size: int, slots: int) -> int:
-    """
+    """Return how many parts a load is cut into.
+
     >>> [part_count(rows, 50 * rows, slots=2) for rows in (0, 150_000, 2_000_000, 40_000_000, 10**9)]
     [1, 1, 2, 10, 250]
     >>> part_count(2_000_000, 4 << 30, slots=2)

@@ -37,7 +37,7 @@ _BATCH, _FILE, _MEASURED = range(3)
 
 
 def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator[bytes]:
-    """The answers of one task, in the order of its batches. Without a folder all of them go through Spark."""
+    """Yield the answers of one task, in the order of its batches. Without a folder all of them go through Spark."""
     sent = 0
     remaining = (compact(batch.arrow()) for batch in batches)
     for batch in remaining:
@@ -57,7 +57,7 @@ def send(task: int, batches: Iterable[RowBatch], folder: str | None) -> Iterator
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A dictionary with more values than the batch has rows would cost more to send than the strings themselves."""
+    """Compact a dictionary with more values than the batch has rows: it would cost more to send than the strings."""
     if not any(isinstance(array, pa.DictionaryArray) for array in batch.columns):
         return batch  # also one without columns, whose rows would be lost with the arrays
     arrays = [
@@ -75,18 +75,18 @@ def task_of(answer: bytes) -> int:
 
 
 def measured_answer(task: int, measured: bytes) -> bytes:
-    """`measured` is what `stage_task` has packed."""
+    """Return an answer of metrics; `measured` is what `stage_task` has packed."""
     return measured + _TAIL.pack(task, _MEASURED)
 
 
 def measured_of(answer: bytes) -> bytes | None:
-    """None where the answer is rows."""
+    """Return the metrics of an answer; None where the answer is rows."""
     end = len(answer) - _TAIL.size
     return answer[:end] if _TAIL.unpack_from(answer, end)[1] == _MEASURED else None
 
 
 def batches_of(answer: bytes, columns: tuple[Column, ...]) -> Iterator[RowBatch]:
-    """The batches of one answer, without a copy, each when it is asked for."""
+    """Yield the batches of one answer on demand, without a copy."""
     end = len(answer) - _TAIL.size
     if _TAIL.unpack_from(answer, end)[1] == _BATCH:
         yield ArrowBatch(columns, from_stream(pa.py_buffer(answer).slice(0, end)))

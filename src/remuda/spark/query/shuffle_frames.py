@@ -46,7 +46,7 @@ def chain_stages(
     before: Sequence[tuple[StageWork, Mapping[int, TaskWork]]],
     last: tuple[StageWork, Mapping[int, TaskWork]],
 ) -> RDD[Any]:
-    """An RDD whose partitions are the answers of the last stage's tasks, or errors."""
+    """Return an RDD whose partitions are the answers of the last stage's tasks, or errors."""
     make_importable(session.sparkContext)
     tasks = len(last[0].block_sizes)
     numbers = session.range(0, tasks, 1, tasks).selectExpr(
@@ -61,7 +61,7 @@ def chain_stages(
 
 
 def _edges(works: Mapping[int, TaskWork]) -> dict[int, tuple[int, ...]]:
-    """What every task is told of all: with values that are shared a pickle has a few bytes for each."""
+    """Return what every task is told of all: with values that are shared a pickle has a few bytes for each."""
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     return {task: shared.setdefault(work.edges, work.edges) for task, work in works.items()}
 
@@ -70,7 +70,7 @@ def _each_task(
     run: Callable[[int, list[tuple[int, int, bytes]]], Iterator[tuple[int, int, int, bytes]]],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What runs in the Python worker: all that a task has received in, what it sends out, a record at a time."""
+    """Run a stage in the Python worker: all that a task has received in, what it sends out, a record at a time."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -122,17 +122,17 @@ def _answer(
 
 
 def _received(task: int, shuffle_blocks: Sequence[ShuffleBlock]) -> ReceivedBlocks:
-    """The blocks are in the order of their senders already."""
+    """Return the received blocks, which are in the order of their senders already."""
     return ReceivedBlocks(task, tuple((0, shuffle_block) for shuffle_block in shuffle_blocks))
 
 
 def _measured(shuffle_blocks: Sequence[ShuffleBlock]) -> list[ShuffleBlock]:
-    """What tasks of earlier stages measured is handed on from stage to stage: only the last one answers the driver."""
+    """Hand metrics of earlier stages on from stage to stage: only the last one answers the driver."""
     return [shuffle_block for shuffle_block in shuffle_blocks if shuffle_block.edge == MEASURED_EDGE]
 
 
 def _opened(received: list[tuple[int, int, bytes]]) -> list[ShuffleBlock]:
-    """All shuffle blocks in one order, whatever order they have come in; raises where one is an error."""
+    """Return all shuffle blocks in one order, whatever order they have come in; raise an error among them."""
     shuffle_blocks = [
         pickle.loads(shuffle_block) for _, _, shuffle_block in sorted(received, key=lambda each: each[:2])
     ]

@@ -71,7 +71,7 @@ class Stages:
 
 
 def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int) -> Stages:
-    """`top` is a fragment that sends to the coordinator; all that feeds it runs in Spark too."""
+    """Return the stages below `top`, a fragment that sends to the coordinator; all that feeds it runs in Spark too."""
     levels: list[tuple[Fragment, ...]] = [(top,)]
     while edges := [edge for fragment in levels[-1] for edge in fragment.received]:
         levels.append(tuple(plan.fragments[edge] for edge in edges))
@@ -88,7 +88,7 @@ def stages_of(plan: Plan, top: Fragment, parameters: tuple[Any, ...], slots: int
 
 
 def _task_count(fragments: list[Fragment], slots: int) -> int:
-    """One task for each slot; more of them where they would have to hold much, or where the answer is long.
+    """Return the number of tasks: one for each slot, more where they would hold much, or where the answer is long.
 
     The tasks of a long answer that is in no order run in task batches, and a reader that stops early stops the work. Of
     an ordered one all are needed before the first row: then smaller tasks are worth it only for what they hold.
@@ -109,7 +109,10 @@ def _expected_bytes(fragment: Fragment) -> float:
 def _stage(
     level: tuple[Fragment, ...], plan: Plan, parameters: tuple[Any, ...], blocks: tuple[np.ndarray, ...]
 ) -> Stage:
-    """A fragment that rows are sent to by hash runs everywhere: one may come that finds no match and yet counts."""
+    """Return the stage of a fragment.
+
+    A fragment that rows are sent to by hash runs everywhere: one may come that finds no match and yet counts.
+    """
     placed: dict[int, list[Fragment]] = {}
     for fragment in level:
         routed = any(plan.fragments[edge].route is Route.HASH for edge in fragment.received)

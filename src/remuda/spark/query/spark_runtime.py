@@ -103,7 +103,7 @@ class SparkFragments:
 
 
 def own_works(stages: Stages, stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
-    """What each task of a stage has to do, by its number."""
+    """Return the work of each task of a stage, by its number."""
     works = {}
     for task, fragments in stage.tasks.items():
         received = {edge for fragment in fragments for edge in fragment.received}

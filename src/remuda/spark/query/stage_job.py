@@ -116,8 +116,10 @@ class SparkJob:
         self.folder = str(folder)
 
     def start(self, stages: Stages, works: WorksOf, slots: int) -> tuple[AnswerChannel, ...]:
-        """A stream for each task of a task batch, as each may be ordered; later task batches continue the streams of
-        the first."""
+        """Start a stream for each task of a task batch, as each may be ordered.
+
+        Later task batches continue the streams of the first.
+        """
         tasks = len(stages.last.tasks)
         width = tasks if stages.is_ordered else min(slots, tasks)
         (fragment,) = stages.last.fragments
@@ -159,7 +161,7 @@ class SparkJob:
         return run
 
     def _by_spark(self, stages: Stages, works: WorksOf) -> RunTasks:
-        """The stages as one chain; see `shuffle_frames`."""
+        """Run the stages as one chain; see `shuffle_frames`."""
         before = [works(stage, Mailbox()) for stage in stages.before]
         chain = chain_stages(self.session, before, works(stages.last, Mailbox()))
         return lambda tasks: run_partitions(self.session, chain, tasks, tag=self.tag)

@@ -78,7 +78,7 @@ class TaskWork:
 
 
 def run_last(stage: StageWork, work: TaskWork) -> Iterator[bytes]:
-    """The last stage, whose rows go to the coordinator. Called in the task by name."""
+    """Run the last stage, whose rows go to the coordinator. Called in the task by name."""
     return answer(stage, work, work.received(stage))
 
 
@@ -94,7 +94,7 @@ def answer(stage: StageWork, work: TaskWork, received: ReceivedBlocks) -> Iterat
 
 
 def run_between(stage: StageWork, work: TaskWork) -> Iterator[bytes]:
-    """A stage before the last: one answer, what was sent to the next stage. Called in the task by name."""
+    """Run a stage before the last: one answer, what was sent to the next stage. Called in the task by name."""
     yield pickle.dumps(send_blocks(stage, work, work.received(stage)))
 
 
@@ -120,13 +120,13 @@ def _pack(node: Send, measures: Instrumentation) -> bytes:
 
 
 def add_measured(plan: Plan, packed: bytes, measures: Instrumentation) -> None:
-    """What a task has measured, added to what others have."""
+    """Add the metrics of a task to those of others."""
     edge, taken = pickle.loads(packed)
     measures.add(inputs(plan.fragments[edge].node)[0], taken)
 
 
 def _context(stage: StageWork, work: TaskWork, node: Send, received: ReceivedBlocks) -> ExecContext:
-    """Each fragment has its own memory limit: they run one after the other.
+    """Make the context of a fragment; each has its own memory limit, as they run one after the other.
 
     Rows are spilled to the temporary folder of the executor's machine.
     """

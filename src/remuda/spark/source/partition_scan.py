@@ -42,7 +42,7 @@ def scanned_columns(definition: MapDefinition, names: Iterable[str] | None) -> t
 
 
 def arrow_schema(columns: Iterable[Column] | Iterable[ResultColumn]) -> pa.Schema:
-    """As Spark compares it with what it was promised: nullability included."""
+    """Return the schema as Spark compares it with the promised one: nullability included."""
     return pa.schema([pa.field(column.name, column.type.arrow, column.nullable) for column in columns])
 
 

@@ -84,7 +84,7 @@ def _refuse_lakehouse(folder: Path) -> None:
 
 
 def _open_in_task(options: Mapping[str, str], execution: str) -> Store:
-    """The driver has found the store when it planned the read."""
+    """Open the store in a task; the driver has found it when it planned the read."""
     try:
         return open_reader(options, execution)
     except StorageError as error:

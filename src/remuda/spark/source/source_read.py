@@ -104,7 +104,7 @@ def query_columns(options: Mapping[str, str]) -> list[Any]:
 
 
 def _open_grid(options: Mapping[str, str], execution: str | None = None) -> Any:
-    """The grid stands above this package, so it is found by name, as everything is that runs in a worker."""
+    """Open a grid by name: it stands above this package, and everything that runs in a worker is found by name."""
     store = open_reader(options, execution)
     try:
         return import_module("remuda.grid.grid").Grid(store)

@@ -145,7 +145,7 @@ class Target:
 
 
 def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, batch: BatchId | None = None) -> Target:
-    """The map and the columns, checked before any row is read: Spark itself would not notice a wrong schema."""
+    """Find the map and check the columns before any row is read: Spark itself would not notice a wrong schema."""
     given = {name: options.get(name) for name in ("operation", "orderBy", "changes", "condition")}
     form = change_format(mode, *given.values())
     inbox, definition, cuts = find_or_define(options, schema, form)

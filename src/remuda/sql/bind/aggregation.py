@@ -48,7 +48,7 @@ class Aggregation:
         return above
 
     def admit(self, subqueries: Sequence[Subquery]) -> list[Subquery]:
-        """Sub-queries evaluated above the aggregate, which may name of this query only what is there."""
+        """Admit sub-queries above the aggregate, which may name of this query only keys and calls."""
         admitted: list[Subquery] = []
         exposed: list[Assignment] = []
         for subquery in subqueries:

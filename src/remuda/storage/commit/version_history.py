@@ -197,7 +197,7 @@ class VersionHistory:
 
 
 def _shape(definition: MapDefinition) -> object:
-    """What of a definition its segments depend on; indexes can be built."""
+    """Return the part of a definition that its segments depend on; indexes can be built."""
     columns = tuple((each.name, each.type, each.nullable, each.hidden) for each in definition.columns)
     return columns, definition.key, definition.partitioned_by, definition.partitions
 
@@ -211,5 +211,5 @@ def _changed(before: Manifest | None, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _content(entry: MapEntry | None) -> object:
-    """What a version has of a map: its definition and its segments."""
+    """Return the content of a map in a version: its definition and its segments."""
     return None if entry is None else structs.replace(entry, flushed=0)

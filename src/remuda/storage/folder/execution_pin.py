@@ -205,7 +205,10 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _version_kept(path: Path) -> list[int]:
-    """The version of a pin; none if it has ended. One that the writer cannot read counts until it is a day old."""
+    """Return the version of a pin, or None for one that has ended.
+
+    A pin that the writer cannot read counts until it is a day old.
+    """
     try:
         descriptor = open_file(path / _STATE, os.O_RDONLY, levels=LEVELS)
     except FileNotFoundError:
@@ -229,7 +232,7 @@ def _version_kept(path: Path) -> list[int]:
 
 
 def _end(path: Path) -> None:
-    """The folder stays, without its files and under a name that says so."""
+    """End a pin: its folder stays, without its files and under a name that says so."""
     ended = path.with_suffix(_ENDED)
     try:
         path.rename(ended)

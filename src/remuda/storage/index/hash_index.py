@@ -138,7 +138,7 @@ def _index_of_codes(column: pa.DictionaryArray, sql_type: SqlType) -> dict[str, 
 
 
 def _arrays(order: np.ndarray, starts: np.ndarray, hashes: np.ndarray) -> dict[str, np.ndarray]:
-    """`starts` has one more entry than there are groups; `hashes` are those of the groups, ascending."""
+    """Return the arrays: `starts` has an entry more than there are groups; `hashes` are theirs, ascending."""
     return {
         POSITIONS: order.astype(np.uint32),
         "starts": starts.astype(np.uint32),

@@ -41,7 +41,7 @@ _ABANDONED_SECONDS = 24 * 3600.0
 
 
 def cache_folder(given: str | Path | None = None) -> Path:
-    """Where a cache is: as given, else where the user of this machine keeps caches."""
+    """Return the folder of the cache: as given, else where the user of this machine keeps caches."""
     chosen = given or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "remuda"
     return Path(chosen).expanduser().absolute()
 

@@ -43,7 +43,10 @@ class RemoteInbox:
     location: RemoteLocation
 
     def expect(self, delivery_id: str) -> None:
-        """There are no folders that could be made; what comes after `forget` is removed when it is a day old."""
+        """Make no folder: object stores have none.
+
+        Objects that come after `forget` are removed when they are a day old.
+        """
 
     def save(self, delivery_id: str, segments: Iterable[Segment]) -> list[SegmentInfo]:
         """Runs in a task. One segment at a time is on its disk."""

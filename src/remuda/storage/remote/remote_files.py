@@ -49,7 +49,7 @@ class RemoteFiles:
     name: str
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None if there is none."""
+        """Read a small file; return None for an absent one."""
         try:
             with self.filesystem.open_input_stream(f"{self.path}/{name}") as stream:
                 return bytes(stream.read())
@@ -92,7 +92,7 @@ class RemoteFiles:
             raise self._failed(f"{name} cannot be fetched", error) from error
 
     def list(self, folder: str) -> set[str]:
-        """The names of what is in a folder; nothing if it is absent."""
+        """List the names in a folder; return none for an absent one."""
         listing = pf.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
         try:
             return {info.base_name for info in self.filesystem.get_file_info(listing)}
@@ -146,7 +146,7 @@ class RemoteFiles:
             self.filesystem.delete_file(f"{self.path}/{name}")
 
     def remove_folder(self, folder: str) -> None:
-        """With all that is in it."""
+        """Remove a folder with all its contents."""
         with suppress(OSError, pa.ArrowException):
             self.filesystem.delete_dir(f"{self.path}/{folder}")
 

@@ -69,7 +69,7 @@ def open_address(
     *,
     sole_writer: bool = False,
 ) -> Path | RemoteFolder:
-    """A local folder as its path, any other as a remote folder."""
+    """Open a local folder as its path, any other address as a remote folder."""
     if filesystem is None:
         try:
             filesystem, path = pf.FileSystem.from_uri(address)

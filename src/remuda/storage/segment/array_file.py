@@ -102,7 +102,7 @@ def write_array_file(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def open_array_file(path: Path, checked: Collection[str] = (), source: BlockSource | None = None) -> ArrayFile:
-    """Memory-maps the file.
+    """Map the file into memory.
 
     The arrays in `checked`, which should be small, are compared with their checksums. With a `source` the file is
     mapped there, and only what is read here is fetched.

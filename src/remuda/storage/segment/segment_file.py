@@ -140,7 +140,7 @@ def save_segment(folder: Path, segment: Segment, *, make_folder: bool = True) ->
 
 
 def open_segment(folder: Path, definition: MapDefinition, info: SegmentInfo, *, verified: bool = False) -> Segment:
-    """Memory-maps a saved segment; nothing but headers and what is as small is read."""
+    """Map a saved segment into memory; only headers and small arrays are read."""
     rows = open_rows(folder, definition, info)
     indexes = {index_id: open_array_file(index_path(folder, info.id, index_id)) for index_id in info.indexes}
     guards = (*rows.guards, *(each.guard for each in indexes.values()))
@@ -176,7 +176,7 @@ def open_rows(
     info: SegmentInfo,
     source_of: Callable[[Path], BlockSource | None] = lambda _path: None,
 ) -> OpenRows:
-    """Memory-map the rows of a segment and its `.keys`; `source_of` tells where a file comes from that has holes."""
+    """Map the rows of a segment and its `.keys` into memory; `source_of` fills the holes of a file."""
     keys_path, path = _keys_path(folder, info.id), _rows_path(folder, info.id)
     keys_file = open_array_file(keys_path, _CHECKED_ARRAYS, source_of(keys_path))
     batch, guard = _open_rows(path, definition, info, keys_file.arrays, source_of(path))

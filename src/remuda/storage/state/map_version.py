@@ -140,7 +140,7 @@ class MapVersion:
         return existed
 
     def exchange(self, key: Any, row: Row, columns: tuple[int, ...]) -> Row | None:
-        """`write` for those who want to see these columns of what was there; None if nothing was."""
+        """Write rows like `write`, and return these columns of the replaced row; None without one."""
         memtable = self.memtable
         previous = memtable.newest.get(key, -1)
         old: Row | None = None

@@ -88,7 +88,7 @@ def _bind_difference(self: ExpressionBinder, node: Any, _: SqlType | None) -> Ex
 
 
 def _bind_whole_units(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """DATE_SUB('unit', start, end): how many whole units lie between, toward zero."""
+    """Bind DATE_SUB('unit', start, end): how many whole units lie between, toward zero."""
     unit, start, end = _name_and_rest(node, 3)
     name = _one_of(node, unit, frozenset(_WHOLE_UNITS), "unit")
     moments = self.bind(start, TIMESTAMP), self.bind(end, TIMESTAMP)
@@ -97,7 +97,7 @@ def _bind_whole_units(self: ExpressionBinder, node: Any, _: SqlType | None) -> E
 
 
 def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """DATE_ADD and DATE_SUB: a moment and an INTERVAL, or a DATE and days."""
+    """Bind DATE_ADD and DATE_SUB: a moment and an INTERVAL, or a DATE and days."""
     if len(node.expressions) == 3 and str(node.this).lower() == "date_sub":
         return _bind_whole_units(self, node, None)
     if len(node.expressions) != 2:
@@ -108,7 +108,7 @@ def _bind_move(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expressi
 
 
 def _bind_field(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """YEAR(x) and its kin: EXTRACT(YEAR FROM x)."""
+    """Bind YEAR(x) and its kin: EXTRACT(YEAR FROM x)."""
     if len(node.expressions) != 1:
         raise unknown_function(f"{str(node.this).upper()} takes one argument", span=span_of(node))
     field = _FIELD_FUNCTIONS[str(node.this).lower()]

@@ -190,7 +190,7 @@ def _bind_rounding(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expr
 
 
 def _bind_logarithm(self: ExpressionBinder, node: Any, _: SqlType | None) -> Expression:
-    """LOG(x) is LOG10(x); LOG(b, x) has the base first, as in PostgreSQL."""
+    """Bind LOG(x), which is LOG10(x), or LOG(b, x), which has the base first, as in PostgreSQL."""
     count = len(node.expressions)
     if count not in {1, 2}:
         raise unknown_function("LOG takes a number, or a base and a number", span=span_of(node))

@@ -87,7 +87,7 @@ class Source:
 
 
 def bind_from(binding: BindContext, node: Any, level: QueryLevel) -> Source:
-    """FROM of a query; without one there is a single row without columns."""
+    """Bind FROM of a query; without one there is a single row without columns."""
     source = node.args.get("from_")
     if source is None:
         return Source(one_row(binding, joined=node.find(*_WITH_SUBQUERY) is not None))

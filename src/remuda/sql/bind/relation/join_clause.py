@@ -107,7 +107,7 @@ def _bind_condition(binding: BindContext, node: Any, scope: Scope) -> _Condition
 def _joined(
     kind: JoinKind, left: LogicalNode, right: LogicalNode, condition: _Condition, *, lateral: bool, node: Any
 ) -> LogicalNode:
-    """Sub-queries of the condition are evaluated below the join, on the side whose columns they need."""
+    """Evaluate sub-queries of the condition below the join, on the side whose columns they need."""
     of_left, of_right, of_both = _by_side(condition.subqueries, left, right)
     if not of_both:
         join = logical.Apply if lateral else logical.Join

@@ -117,7 +117,7 @@ def _combined_distinct(summaries: Sequence[ColumnSummary]) -> int:
 
 
 def _distinct(counted: ValueCounts, present: int, common: Sequence[tuple[Any, int]] = ()) -> int:
-    """The most common values are known; of the others, the sample shows a part."""
+    """Estimate the distinct values: the most common ones are known; of the others, the sample shows a part."""
     if counted.exact:
         return counted.distinct
     frequent = sum(count for _, count in common)
