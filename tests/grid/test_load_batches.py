@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,3 +135,54 @@ def test_a_map_is_read_as_it_was_until_a_load_that_replaces_it_is_complete(grid:
     grid.load("m", batches(), mode="replace")
     assert set(meanwhile) == {(2_500, 0, 2_499, 250)}
     assert _answer(grid) == (3_000, 10_000, 12_999)
+
+
+def age(value: float | None) -> tuple[int, float]:
+    """Order as SQL does: NULL, numbers, NaN."""
+    if value is None:
+        return (0, 0.0)
+    return (2, 0.0) if math.isnan(value) else (1, value)
+
+
+def newest_rows(rows: list[tuple[int, float | None, str]]) -> dict[int, str] | None:
+    """Return the name that each key has after an upsert; None where two rows of a key are the newest."""
+    newest: dict[int, str] = {}
+    for key in {row[0] for row in rows}:
+        ages = [(age(at), name) for number, at, name in rows if number == key]
+        last = [name for each, name in ages if each == max(ages)[0]]
+        if len(last) > 1:
+            return None
+        newest[key] = last[0]
+    return newest
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_upsert_has_one_rule_however_its_rows_are_cut(tmp_path: Path, seed: int) -> None:
+    """Two rows of the same age are refused, unless a newer one is in any table: it depended on the order of tables."""
+    draw = random.Random(seed)
+    ages = [None, float("nan"), math.inf, -math.inf, -0.0, 0.0, 1.5, 2.0, 2.5]
+    model: dict[int, str] = {}
+    refused = 0
+    with remuda.open(tmp_path if seed % 2 else None) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT, at DOUBLE, name VARCHAR, PRIMARY KEY (id))")
+        for turn in range(30):
+            count = draw.randrange(1, 9)
+            rows = [(draw.randrange(4), draw.choice(ages), f"{turn}.{number}") for number in range(count)]
+            cut = sorted(draw.sample(range(1, count), draw.randrange(count)))
+            pieces = [rows[start:end] for start, end in zip([0, *cut], [*cut, count], strict=True)]
+            columns = [[list(column) for column in zip(*piece, strict=True)] for piece in pieces]
+            types = (pa.int64(), pa.float64(), pa.string())
+            tables = [
+                pa.table([pa.array(*each) for each in zip(given, types, strict=True)], ["id", "at", "name"])
+                for given in columns
+            ]
+            newest = newest_rows(rows)
+            if newest is None:
+                refused += 1
+                with pytest.raises(SqlError, match="twice with the same at"):
+                    grid.load("t", tables, mode="upsert", order_by="at")
+            else:
+                model |= newest
+                grid.load("t", tables, mode="upsert", order_by="at")
+            assert dict(grid.sql("SELECT id, name FROM t").fetchall()) == model
+    assert 0 < refused < 30

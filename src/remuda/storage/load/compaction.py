@@ -45,13 +45,16 @@ def merge_load(
     each segment. A key that is in two loaded segments is refused, unless `order_by` says which row wins."""
     kept = [] if mode == "replace" else list(held)
     loaded: list[StoredSegment] = []
+    ties: list[tuple[int, np.ndarray]] = []
     try:
         for each in fresh:
             kept = [_make_way(directory, definition, other, each, mode) for other in kept]
             newest = with_all_indexes(directory, definition, each)
             for number, other in enumerate(loaded):
-                loaded[number], newest = _settle(directory, definition, other, newest, mode, order_by)
+                loaded[number], newest, tied = _settle(directory, definition, other, newest, mode, order_by)
+                ties.append((number, tied))
             loaded.append(newest)
+        _refuse_ties(definition, loaded, ties, order_by)
         directory.discard_deletions([each for each in (*kept, *loaded) if not each.live], held)
         return merge_small(directory, definition, [each for each in (*kept, *loaded) if each.live], held)
     except BaseException:
@@ -86,29 +89,45 @@ def _settle(
     other: StoredSegment,
     mode: LoadMode,
     order_by: OrderBy,
-) -> tuple[StoredSegment, StoredSegment]:
-    """Delete, of the keys that two segments of one load have in common, the older rows, or refuse the load."""
+) -> tuple[StoredSegment, StoredSegment, np.ndarray]:
+    """Delete, of the keys that two segments of one load have in common, the older rows, or refuse the load.
+
+    Rows of the same age stay, and the positions of those in the first segment are returned: a newer row of their key in
+    a third segment deletes both.
+    """
     mine, theirs = common_keys(one.segment, other.segment)
     gone, other_gone = (marked(each.segment.rows, each.deleted) for each in (one, other))
     alive = ~(gone[mine] | other_gone[theirs])
     mine, theirs = mine[alive], theirs[alive]
     if not len(mine):
-        return one, other
+        return one, other, mine
     if mode != "upsert":
         raise duplicate_key(definition, one.segment.key_at(int(mine[0])))
     if order_by is None:
         raise twice_in_upsert(definition, one.segment.key_at(int(mine[0])), None)
     if order_by is LAST:
-        return _without(directory, one, mine), other
+        return _without(directory, one, mine), other, mine[:0]
     ranks = order_ranks(pa.concat_arrays([_values(one, order_by, mine), _values(other, order_by, theirs)]))
     first, second = ranks[: len(mine)], ranks[len(mine) :]
-    if (first == second).any():
-        tie = int(mine[int(np.argmax(first == second))])
-        raise twice_in_upsert(definition, one.segment.key_at(tie), order_by)
     return (
         _without(directory, one, mine[first < second]),
         _without(directory, other, theirs[second < first]),
+        mine[first == second],
     )
+
+
+def _refuse_ties(
+    definition: MapDefinition,
+    loaded: Sequence[StoredSegment],
+    ties: Sequence[tuple[int, np.ndarray]],
+    order_by: OrderBy,
+) -> None:
+    """Refuse two rows of one key and the same age, where no newer row has deleted them."""
+    for number, tied in ties:
+        stored = loaded[number]
+        left = tied[~marked(stored.segment.rows, stored.deleted)[tied]] if len(tied) else tied
+        if len(left):
+            raise twice_in_upsert(definition, stored.segment.key_at(int(left[0])), order_by)
 
 
 def _values(stored: StoredSegment, column: str, positions: np.ndarray) -> pa.Array:

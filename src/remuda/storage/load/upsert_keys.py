@@ -101,10 +101,8 @@ def _ranks(
 
 
 def order_ranks(values: pa.Array) -> np.ndarray:
-    """Return numbers that order rows as the values do: NULL before all others, NaN as infinity."""
+    """Return numbers that order rows as the values do: NULL before all others, NaN behind infinity."""
     array = values.dictionary_decode() if is_dictionary(values) else values
-    if pa.types.is_floating(array.type):
-        array = pc.if_else(pc.is_nan(array), pa.scalar(np.inf, array.type), array)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     ranks = np.zeros(len(array), np.int64)
