@@ -3,7 +3,8 @@
 Spark closes the connection of a worker that has had nothing to do for a minute. The worker takes the end of its input
 for a failure and writes a report of it, which a TCP connection swallows; on a Unix socket the write fails, and each
 idle worker prints the traceback of a BrokenPipeError on the console of the session. Here a worker begins a task only
-where there is one. The setting `spark.python.daemon.module` names this module: `python -m pyspark_remuda.daemon`.
+where there is one, and ends without a word where Spark has closed the connection of a task that it cancelled. The
+setting `spark.python.daemon.module` names this module: `python -m pyspark_remuda.daemon`.
 
 The processes in which Spark plans reads and writes of data sources are forked by Spark's own daemon, whatever the
 setting says: `quiet_forked_process` is for these.
@@ -25,8 +26,13 @@ _CONNECTION_CLOSED = 1
 
 
 def run_or_end(run_task: Callable[[socket, bool], int], sock: socket, authenticated: bool) -> int:
-    """Run the next task of a worker; end the worker where Spark has closed its connection instead."""
-    return run_task(sock, authenticated) if sock.recv(1, MSG_PEEK) else _CONNECTION_CLOSED
+    """Run the next task of a worker; end the worker where Spark closes its connection, before the task or in it."""
+    if not sock.recv(1, MSG_PEEK):
+        return _CONNECTION_CLOSED
+    try:
+        return run_task(sock, authenticated)
+    except (BrokenPipeError, ConnectionResetError):  # what a task of its own meets is a failure that it reports
+        return _CONNECTION_CLOSED
 
 
 def quiet_forked_process() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import remuda
+from pyspark_remuda.daemon import run_or_end
 from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
@@ -71,6 +72,19 @@ def test_a_worker_whose_connection_is_closed_says_nothing(secret: bool) -> None:
     """By a Unix socket, and by TCP, where a worker first asks for a secret."""
     pytest.importorskip("pyspark")
     assert end_idle_worker("pyspark_remuda.daemon", secret) == ""
+
+
+@pytest.mark.parametrize("failure", [BrokenPipeError, ConnectionResetError])
+def test_a_worker_whose_task_was_cancelled_says_nothing(failure: type[OSError]) -> None:
+    """Spark closes the connection of a task that it cancels; the daemon printed what the worker met when it flushed."""
+
+    def run_task(_: socket.socket, _authenticated: bool) -> int:
+        raise failure
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"a task")
+        assert run_or_end(run_task, ours, True) != 0
 
 
 def test_a_local_session_has_the_quiet_daemon(spark: SparkSession) -> None:

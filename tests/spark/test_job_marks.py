@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import remuda
+import remuda.spark
 from remuda.errors import ErrorCode, SqlError
 from tests.harness.shuffled import shuffles_for_nothing
 
@@ -92,6 +94,45 @@ def test_a_statement_that_writes_and_has_a_deadline_has_the_marks_of_its_thread(
             for name in ("spark.jobGroup.id", "spark.job.description"):
                 context.setLocalProperty(name, None)  # type: ignore[arg-type]
         assert last_job(spark, group).description().get() == "what the user does"
+
+
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(0.2)
+        yield batch
+
+
+@pytest.mark.parametrize("write", ["a load", "a load of changes", "a write"])
+def test_a_group_cancels_loads_and_writes(spark: SparkSession, grid: Grid, write: str) -> None:
+    """None of their rows is there. A cancelled `remuda.spark.write` was a stack of Java."""
+    context, outcome = spark.sparkContext, []
+    path = grid.store.path
+    assert path is not None
+    before = [tuple(row) for row in grid.sql("SELECT COUNT(*), SUM(amount) FROM orders")]
+    rows = spark.range(0, 4_000, 1, 40).mapInArrow(slowly, "id BIGINT")
+    data = rows.selectExpr("id", "'x' AS status", "id AS amount")
+
+    def run() -> None:
+        context.setJobGroup("writes to be cancelled", "slow", interruptOnCancel=True)
+        try:
+            if write == "a load":
+                grid.load("orders", data, mode="upsert")
+            elif write == "a load of changes":
+                grid.load("orders", data.selectExpr("*", "'u' AS op"), mode="apply", operation="op")
+            else:
+                remuda.spark.write(data, path, "orders", mode="upsert")
+        except SqlError as error:
+            outcome.append(error.code)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while thread.is_alive():
+        if context.statusTracker().getActiveJobsIds():
+            context.cancelJobGroup("writes to be cancelled")
+        thread.join(0.2)
+    assert outcome == [ErrorCode.CANCELLED_BY_USER]
+    assert [tuple(row) for row in grid.sql("SELECT COUNT(*), SUM(amount) FROM orders")] == before
+    assert [each.name for each in (path / "inbox").iterdir() if each.suffix != ".gone"] == []
 
 
 def test_a_group_cancels_the_jobs_of_queries(spark: SparkSession, grid: Grid) -> None:

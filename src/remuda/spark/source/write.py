@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-
-from remuda.errors import option_error
+from remuda.errors import RemudaError, option_error
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_job import by_partition, row_fields
 from remuda.spark.load.matching import match_columns
@@ -39,7 +37,9 @@ def write_frame(df: DataFrame, given: Mapping[str, Any], mode: str, batch_id: An
             writer.mode("overwrite").save()
         else:
             writer.option("mode", mode).mode("append").save()
-    except PySparkException as failure:  # Spark's own words are a note, not a stack above ours
+    except RemudaError:
+        raise
+    except Exception as failure:  # noqa: BLE001  (Spark's own words are a note, not a stack above ours)
         raise as_sql_error(failure) from None
 
 
