@@ -162,6 +162,19 @@ def test_keys_of_another_type_are_compared_exactly(session: SparkSession, grid: 
     assert [row.name for row in found.collect()] == ["n2", None, None, None]
 
 
+def test_decimals_and_whole_numbers_find_each_other(session: SparkSession, tmp_path: Path) -> None:
+    """Spark's own numbers are DECIMAL(2, 1) and INT: the one failed, the other found nothing."""
+    with remuda.open(tmp_path / "prices.remuda") as grid:
+        grid.sql("CREATE TABLE prices (p DECIMAL(10, 2), n BIGINT, PRIMARY KEY (p))")
+        grid.sql("CREATE INDEX by_n ON prices (n) TYPE HASH")
+        grid.sql("INSERT INTO prices VALUES (1, 10), (2.5, 20)")
+        frame = session.sql("SELECT * FROM VALUES (1, 20.0), (2, 10.5), (NULL, NULL) AS t(i, d)")
+        by_key = remuda.spark.lookup(frame, path_of(grid), "prices", on="i", columns=["n"])
+        assert [row.n for row in by_key.collect()] == [10, None, None]
+        by_index = remuda.spark.lookup(frame, path_of(grid), "prices", on="d", columns=["p"], index="by_n")
+        assert [row.p for row in by_index.collect()] == [Decimal("2.50"), None, None]
+
+
 def test_a_key_of_several_columns(session: SparkSession, tmp_path: Path) -> None:
     with remuda.open(tmp_path / "lines.remuda") as grid:
         grid.sql("CREATE TABLE lines (o BIGINT, l INTEGER, v VARCHAR, PRIMARY KEY (o, l))")

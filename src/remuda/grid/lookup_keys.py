@@ -11,7 +11,9 @@ from remuda.errors import kind_of, missing_column, nearest, option_error, value_
 from remuda.grid.parameters import exact_converter
 from remuda.storage.lookup.arrow_lookup import FOUND, POSITION
 from remuda.storage.lookup.exact_keys import exact_keys
+from remuda.types import Kind
 from remuda.types.arrow_arrays import arrow_of_list, flat, stored_array
+from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,11 +60,14 @@ def _listed(definition: MapDefinition, names: Sequence[str], keys: Any) -> list[
 
 
 def _array(definition: MapDefinition, name: str, values: list[Any]) -> pa.Array:
+    """Return values of Python as an array. Of a REAL column a float is the nearest REAL, as for `get`."""
+    sql_type = definition.column(name).type
     try:
         found = arrow_of_list(values)
-        return pa.array(values) if found is None else found
+        array = pa.array(values) if found is None else found
+        real = sql_type.kind is Kind.REAL and pa.types.is_float64(array.type)
+        return pc.cast(array, pa.float32(), safe=False) if real else array
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        sql_type = definition.column(name).type
         return stored_array([exact_converter(sql_type)(value) for value in values], sql_type)
 
 
