@@ -337,7 +337,10 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _equal(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """Compare values one with the other; NaN is equal to itself, as in SQL."""
     equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     nulls = null_mask(equal)
     same: np.ndarray = unpacked_bits(equal.buffers()[1], equal)
     return same if nulls is None else same & ~nulls
