@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import remuda
+from benchmarks.processes import command, descendants, own_memory, processor_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,55 +186,13 @@ class Memory:
         for each in (self._of, *below):
             self._seconds[each] = max(self._seconds.get(each, 0.0), processor_seconds(each))
         self.process = max(self.process, own_memory(self._of))
-        workers = [each for each in below if _command(each).startswith(b"python")]
+        workers = [each for each in below if command(each).startswith(b"python")]
         self.task = max([self.task, *map(own_memory, workers)])
 
     @property
     def processor(self) -> float:
         """Return the seconds that all processes have worked meanwhile, as far as it has seen them."""
         return sum(seconds - self._before.get(each, 0.0) for each, seconds in self._seconds.items())
-
-
-def own_memory(process: int) -> int:
-    """Return the bytes that a process has in memory beside those of files."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
-
-
-def processor_seconds(process: int) -> float:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def descendants(process: int) -> list[int]:
-    """Return the processes that a process has started, and those that they have."""
-    parents: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((path / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        parents.setdefault(parent, []).append(int(path.name))
-    found: list[int] = []
-    pending = [process]
-    while pending:
-        children = parents.get(pending.pop(), [])
-        found += children
-        pending += children
-    return found
-
-
-def _command(process: int) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0].rpartition(b"/")[2]
-    except OSError:
-        return b""
 
 
 def read(scratch: Path, rows: int) -> dict[str, Any]:

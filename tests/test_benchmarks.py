@@ -95,9 +95,9 @@ def test_the_processor_time_of_processes_is_told_beside_the_time_that_passes() -
 
 def test_processor_time_has_that_of_processes_which_a_call_starts() -> None:
     code = "import time; sum(range(1_000_000)); print(time.process_time())"
-    started = measure.Clock.now()
+    started = measure.Clock.now(measure.worked_here)
     theirs = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    taken = measure.Clock.now().since(started, 1)
+    taken = measure.Clock.now(measure.worked_here).since(started, 1)
     assert taken.worked >= float(theirs) > 0
     assert taken.since(measure.Clock(0, 0), 2) == measure.Clock(taken.passed / 2, taken.worked / 2)
 

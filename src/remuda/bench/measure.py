@@ -47,31 +47,40 @@ class Timing:
     minimum: float
     median: float
     processor: Timing | None = None
-    """The same of the processors' time, in this process and in those that the call has started and waited for."""
+    """The same of the processors' time: where nothing else was asked for, in this process and in those that the call
+    has started and waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds, as far as they have passed, and as far as processors have worked for this process and its children."""
+    """Seconds, as far as they have passed, and as far as processors have worked."""
 
     passed: float
     worked: float
 
     @classmethod
-    def now(cls) -> Clock:
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return cls(time.perf_counter(), sum(each.ru_utime + each.ru_stime for each in used))
+    def now(cls, worked: Callable[[], float]) -> Clock:
+        return cls(time.perf_counter(), worked())
 
     def since(self, earlier: Clock, calls: int) -> Clock:
         """Return what each of so many calls took."""
         return Clock((self.passed - earlier.passed) / calls, (self.worked - earlier.worked) / calls)
 
 
-def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = FULL) -> dict[Name, Timing]:
+def worked_here() -> float:
+    """Return the seconds that processors have worked for this process and for the children that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def interleave(
+    functions: Mapping[Name, Callable[[], object]], budget: Budget = FULL, worked: Callable[[], float] = worked_here
+) -> dict[Name, Timing]:
     """Time each function, in turns taken one after the other.
 
     The first function of a round finds the processor's caches full of something else, so every turn begins with a
-    call that is not counted, and the order rotates: the same function twice gives the same time twice.
+    call that is not counted, and the order rotates: the same function twice gives the same time twice. `worked` tells
+    the processors' time where other processes do the work.
     """
     calls = {name: _calls_in_a_turn(function, budget) for name, function in functions.items()}
     samples: dict[Name, list[Clock]] = {name: [] for name in functions}
@@ -86,7 +95,7 @@ def interleave(functions: Mapping[Name, Callable[[], object]], budget: Budget = 
             order = list(waiting.items())
             at = beginning % len(order)
             for name, function in order[at:] + order[:at]:
-                samples[name].append(_turn(function, calls[name]))
+                samples[name].append(_turn(function, calls[name], worked))
                 spent[name] += samples[name][-1].passed * calls[name]
                 if budget.is_spent(samples[name], spent[name]):
                     del waiting[name]
@@ -102,18 +111,18 @@ def _timing(samples: Sequence[Clock]) -> Timing:
 
 def _calls_in_a_turn(function: Callable[[], object], budget: Budget) -> int:
     """Count the calls of a turn by a warm-up, after which caches, lazily built columns and plans are there."""
-    taken = _turn(function, 1).passed
+    taken = _turn(function, 1, worked_here).passed
     if taken < budget.slow_call:
-        taken = min(taken, _turn(function, 1).passed)
+        taken = min(taken, _turn(function, 1, worked_here).passed)
     return max(1, round(SHORTEST_TURN / max(taken, 1e-7)))
 
 
-def _turn(function: Callable[[], object], calls: int) -> Clock:
+def _turn(function: Callable[[], object], calls: int, worked: Callable[[], float]) -> Clock:
     """Make some calls and return what one of them took."""
     repeated = range(calls)
     if calls > 1:
         function()
-    started = Clock.now()
+    started = Clock.now(worked)
     for _ in repeated:
         function()
-    return Clock.now().since(started, calls)
+    return Clock.now(worked).since(started, calls)
