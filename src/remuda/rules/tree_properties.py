@@ -131,7 +131,7 @@ def has_exactly_one_row(node: Any) -> bool:
             return has_exactly_one_row(node.input)
         case logical.Join(condition=None, kind=JoinKind.INNER):
             return has_exactly_one_row(node.left) and has_exactly_one_row(node.right)
-        case logical.Join(kind=JoinKind.MARK):
+        case logical.Join(kind=JoinKind.MARK | JoinKind.SINGLE):
             return has_exactly_one_row(node.left)
         case _:
             return False

@@ -132,6 +132,21 @@ def turn_left_join_with_one_row_inner(node: LogicalNode) -> LogicalNode | None:
     return replace(node, kind=JoinKind.INNER) if has_exactly_one_row(node.right) else None
 
 
+def join_single_row_inner(node: LogicalNode) -> LogicalNode | None:
+    """Join SINGLE(l, r) without a condition → Join INNER(l, Join SINGLE(one row, r)): r is the same for all left rows.
+
+    `day = (SELECT DISTINCT ...)` then is a condition of an inner join, which takes part in the choice of the order and
+    sinks to the table of `day`. The join of one row still checks that there is no second one, and gives NULLs where
+    there is none; it also does where l is empty. Not with a condition: then a left row has matches of its own.
+    """
+    if not isinstance(node, logical.Join) or node.kind is not JoinKind.SINGLE or node.condition is not None:
+        return None
+    if has_exactly_one_row(node.left):
+        return None
+    one_row = logical.Values((), ((),))
+    return replace(node, kind=JoinKind.INNER, right=replace(node, left=one_row))
+
+
 def inline_one_row(node: LogicalNode) -> LogicalNode | None:
     """Join INNER(x, Values(one row), c) → Project(Filter(x, c), columns of x and the row's values); either side."""
     if not isinstance(node, logical.Join) or node.kind is not JoinKind.INNER:

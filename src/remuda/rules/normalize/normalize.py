@@ -66,6 +66,7 @@ NORMALIZE_RULES: dict[type, tuple[NormalizeRule, ...]] = {
         # The kind that asks least is known before conditions move by kind.
         join.turn_single_join_left,
         join.turn_left_join_with_one_row_inner,
+        join.join_single_row_inner,
         join.turn_outer_input_inner,
         join.inline_one_row,
         join.factor_join_condition,
