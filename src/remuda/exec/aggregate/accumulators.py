@@ -15,7 +15,7 @@ import pyarrow as pa
 from remuda.exec.sort.ordering import order_codes
 from remuda.expr.cast.cast_floating import nearest_doubles
 from remuda.types import LONG_DIGITS, Kind
-from remuda.types.arrow_arrays import fixed_values, null_mask
+from remuda.types.arrow_arrays import fixed_values, null_positions
 from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 18
 
 
 ROWS_OF_COUNT = 4
-"""Rows for each group, at least, that make it worth while to add them up apart from the states, which is faster."""
+"""Rows for each group, at least, that are added up apart from the states."""
 
 
 class Accumulator(ABC):
@@ -44,33 +44,29 @@ class Accumulator(ABC):
         """Which groups have had a value; where `rows` is not given."""
 
     def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
-        nulls = null_mask(values)
+        nulls = null_positions(values)
         self._mark(groups, nulls, len(values), count)
         if nulls is None:
             if len(values):
                 self.add_present(groups, values, count)
-        elif values.null_count < len(values):
+        elif len(nulls) < len(values):
             self.add_with_nulls(groups, values, nulls, count)
 
     def _mark(self, groups: np.ndarray | None, nulls: np.ndarray | None, rows: int, count: int) -> None:
-        """Take note of which groups these rows give a value to."""
+        """Take note of which groups these rows give a value to; `nulls` are the positions of NULLs."""
         if self._rows is None:
             self._seen = grown(self._seen, count, False)
             if groups is None:
-                self._seen[0] |= bool(rows) if nulls is None else not nulls.all()
+                self._seen[0] |= rows > (0 if nulls is None else len(nulls))
             else:
-                self._seen[groups if nulls is None else groups[~nulls]] = True
+                self._seen[groups if nulls is None else np.delete(groups, nulls)] = True
         elif nulls is not None:
-            if groups is None:
-                self._count_nulls(None, int(np.count_nonzero(nulls)), count)
-            else:
-                of_nulls = groups[nulls]
-                self._count_nulls(of_nulls, len(of_nulls), count)
+            self._count_nulls(None if groups is None else groups.take(nulls), len(nulls), count)
 
     def _count_nulls(self, groups: np.ndarray | None, nulls: int, count: int) -> None:
         known = np.zeros(1, np.int64) if self._null_rows is None else self._null_rows
         self._null_rows = grown(known, count, 0)
-        count_rows(self._null_rows, groups, nulls, count)
+        count_rows(self._null_rows, groups, nulls)
 
     def add_where(self, values: pa.Array, mask: np.ndarray, nulls: np.ndarray | None) -> bool:
         """Add the values that the mask selects to the only group there is, without materializing them.
@@ -95,8 +91,8 @@ class Accumulator(ABC):
         """Add values of which none is NULL."""
 
     def add_with_nulls(self, groups: np.ndarray | None, values: pa.Array, nulls: np.ndarray, count: int) -> None:
-        """Add values of which some, but not all, are NULL."""
-        self.add_present(None if groups is None else groups[~nulls], values.drop_null(), count)
+        """Add values of which some, but not all, are NULL: those at the positions `nulls`."""
+        self.add_present(None if groups is None else np.delete(groups, nulls), values.drop_null(), count)
 
     @abstractmethod
     def state(self, count: int) -> pa.Array: ...
@@ -120,12 +116,13 @@ class Accumulator(ABC):
         return missing
 
 
-def count_rows(counts: np.ndarray, groups: np.ndarray | None, rows: int, count: int) -> None:
-    """Add the number of rows of each group to `counts`, which has room for all of them."""
+def count_rows(counts: np.ndarray, groups: np.ndarray | None, rows: int) -> None:
+    """Add the number of rows of each group to `counts`, which has room for all of them.
+
+    By `np.add.at`, not `np.bincount`, which goes over the rows once more: 262,144 rows of five groups 198 µs and 299.
+    """
     if groups is None:
         counts[0] += rows
-    elif count * ROWS_OF_COUNT <= rows:
-        counts[:count] += np.bincount(groups, minlength=count)
     else:
         np.add.at(counts, groups, 1)
 
@@ -134,7 +131,7 @@ def with_nulls_as(identity: object, numbers: np.ndarray, nulls: np.ndarray) -> n
     """Return the numbers, in an array of its own, with a value for NULL that changes no state.
 
     Copying all of them is cheaper than leaving a few out, which copies their groups as well: 131,072 rows of which 1 %
-    are NULL take 66 µs, and 477 µs without them.
+    are NULL take 66 µs, and 477 µs without them. `nulls` are their positions.
     """
     filled = numbers if numbers.flags.owndata else numbers.copy()  # else they are the memory of an Arrow array
     filled[nulls] = identity
@@ -171,18 +168,14 @@ class Count(Accumulator):
         self._counts = np.zeros(1, np.int64)
 
     def add(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
-        nulls = null_mask(values)
-        if groups is None or nulls is None:
-            self.add_rows(groups, len(values) - values.null_count, count)
-            return
-        self.add_rows(groups, len(values), count)
-        of_nulls = np.zeros(count, np.int64)
-        count_rows(of_nulls, groups[nulls], values.null_count, count)
-        self._counts[:count] -= of_nulls
+        self.add_rows(groups, len(values) - (values.null_count if groups is None else 0), count)
+        nulls = None if groups is None else null_positions(values)
+        if groups is not None and nulls is not None:
+            np.subtract.at(self._counts, groups.take(nulls), 1)
 
     def add_rows(self, groups: np.ndarray | None, rows: int, count: int) -> None:
         self._counts = grown(self._counts, count, 0)
-        count_rows(self._counts, groups, rows, count)
+        count_rows(self._counts, groups, rows)
 
     def add_present(self, groups: np.ndarray | None, values: pa.Array, count: int) -> None:
         self.add_rows(groups, len(values), count)
@@ -229,10 +222,14 @@ class Reduction(Accumulator):
         if groups is None:
             with np.errstate(invalid="ignore", over="ignore"):  # infinities are values like any other
                 self._states[0] = self._function(self._states[0], self._function.reduce(numbers))
-        elif self._function is np.add and count * ROWS_OF_COUNT <= len(numbers):
-            self._states[:count] += np.bincount(groups, numbers, count)
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            if self._function is np.add and count * ROWS_OF_COUNT <= len(numbers):
+                # By themselves first: sums of as many numbers as a batch has are rounded less.
+                added = np.zeros(count)
+                np.add.at(added, groups, numbers)
+                self._states[:count] += added
+            else:
                 self._function.at(self._states, groups, numbers)
 
     def add_present_where(self, values: pa.Array, present: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
 from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.exec.keys.text_interner import TextInterner
 from remuda.types import LONG_DIGITS, Kind
-from remuda.types.arrow_arrays import decimal_array, decimal_words, is_dictionary, null_mask
+from remuda.types.arrow_arrays import decimal_array, decimal_words, is_dictionary, null_mask, null_positions
 from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class _ColumnInterner(Protocol):
     def count(self) -> int: ...
 
     def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
-        """Return the id of each value, NULL_ID for a NULL."""
+        """Return the id of each value, NULL_ID for those at the positions `nulls`, in an array of the caller's own."""
 
     def find(self, column: pa.Array) -> np.ndarray:
         """Return the id of each value, NOT_FOUND for one without; arbitrary at a NULL."""
@@ -102,14 +102,14 @@ class KeyInterner:
         return ~np.logical_or.reduce(found) if found else None
 
     def _intern_column(self, ordinal: int, column: pa.Array) -> np.ndarray:
-        nulls = null_mask(column)
+        nulls = null_positions(column)
         if nulls is not None:
             self._null_ids[ordinal] = NULL_ID
         return self._columns[ordinal].intern(column, nulls)
 
     def _find_column(self, ordinal: int, column: pa.Array) -> np.ndarray:
         column = _with_plain_nulls(column)
-        nulls = null_mask(column)
+        nulls = null_positions(column)
         ids = self._columns[ordinal].find(column)
         if nulls is not None:
             ids[nulls] = self._null_ids[ordinal]
@@ -167,6 +167,15 @@ def _column_interner(sql_type: SqlType) -> _ColumnInterner:
             return _NormalizedKeyInterner(sql_type)
 
 
+def _first_present(nulls: np.ndarray) -> int:
+    """Return the first position that is not among these ascending ones.
+
+    >>> _first_present(np.array([0, 1, 3])), _first_present(np.array([4]))
+    (2, 0)
+    """
+    return int(np.count_nonzero(nulls == np.arange(len(nulls))))
+
+
 class _NormalizedKeyInterner:
     """Interns values that have a normalized key."""
 
@@ -182,8 +191,12 @@ class _NormalizedKeyInterner:
         keys = normalized_keys(column, self._type)
         if nulls is None:
             return self._keys.intern(keys)
-        ids = np.full(len(keys), NULL_ID, np.int32)
-        ids[~nulls] = self._keys.intern(keys[~nulls])
+        if len(nulls) == len(keys):
+            return np.full(len(keys), NULL_ID, np.int32)
+        keys = keys.copy()
+        keys[nulls] = keys[_first_present(nulls)]  # what lies at a NULL is arbitrary, and no key
+        ids = self._keys.intern(keys)
+        ids[nulls] = NULL_ID
         return ids
 
     def find(self, column: pa.Array) -> np.ndarray:
@@ -206,12 +219,10 @@ class _WideDecimalInterner:
         return self._pairs.count
 
     def intern(self, column: pa.Array, nulls: np.ndarray | None) -> np.ndarray:
-        present = slice(None) if nulls is None else ~nulls
-        low, high = (half[present] for half in decimal_words(column))
-        ids = np.full(len(column), NULL_ID, np.int32)
+        low, high = decimal_words(column) if nulls is None else decimal_words(column.drop_null())
         high_ids = self._high.intern(high)
-        ids[present] = self._pairs.intern(self._low.intern(low.view(np.int64)), high_ids, self._high.count)
-        return ids
+        ids = self._pairs.intern(self._low.intern(low.view(np.int64)), high_ids, self._high.count)
+        return ids if nulls is None else np.insert(ids, nulls - np.arange(len(nulls)), NULL_ID)
 
     def find(self, column: pa.Array) -> np.ndarray:
         low, high = decimal_words(column)
