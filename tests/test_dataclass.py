@@ -6,7 +6,9 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -88,6 +90,59 @@ def test_the_first_call_of_each_method_writes_it() -> None:
     assert unmade(equal) == unmade(equal)
 
 
+FIELDS = {
+    "required": dataclasses.field,
+    "default": lambda: dataclasses.field(default=3),
+    "factory": lambda: dataclasses.field(default_factory=list),
+    "not compared": lambda: dataclasses.field(default=4, compare=False),
+    "by name": lambda: dataclasses.field(kw_only=True),
+    "by name, default": lambda: dataclasses.field(default=5, kw_only=True),
+    "constant": lambda: dataclasses.field(default=6, init=False),
+    "made": lambda: dataclasses.field(default_factory=tuple, init=False),
+}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_classes_of_any_shape_are_as_the_standard_decorator_makes_them(seed: int) -> None:
+    """A shape decides on the code of a method: two classes of one shape must not take each other's names."""
+    random = Random(seed)
+    kinds = random.choices(list(FIELDS), k=random.randrange(6))
+    kinds.sort(key=lambda kind: kind in {"default", "factory", "not compared"})  # required ones come first
+    names = random.sample(["a", "b", "self_", "field_0", "field_1", "set_0", "other", "absent", "hash"], len(kinds))
+
+    def body() -> dict[str, Any]:
+        fields = {name: FIELDS[kind]() for name, kind in zip(names, kinds, strict=True)}
+        return {"__annotations__": dict.fromkeys(names, "int"), **fields}
+
+    ours = dataclass(frozen=True, slots=True)(type("Shape", (), body()))
+    theirs = dataclasses.dataclass(frozen=True, slots=True)(type("Shape", (), body()))
+    assert [each.name for each in dataclasses.fields(ours)] == names
+    calls: list[tuple[list[int], dict[str, int]]] = []
+    for _ in range(12):
+        given = random.sample(range(20), random.randrange(len(names) + 1))
+        calls.append((given, {name: random.randrange(9) for name in names[: random.randrange(2)]}))
+    made = []
+    for positional, named in calls:
+        made.append([_made(cls, positional, named) for cls in (ours, theirs)])
+    for mine, standard in made:
+        assert repr(mine) == repr(standard)
+    for (one, standard_one), (other, standard_other) in product(made, made):
+        assert (one == other) == (standard_one == standard_other)
+    assert ours.__init__.__qualname__ == theirs.__init__.__qualname__
+
+
+def _made(cls: type[Any], positional: list[int], named: dict[str, int]) -> object:
+    """Return an object and its hash, or the text of the error."""
+    try:
+        made = cls(*positional, **named)
+    except TypeError as error:
+        return str(error)
+    try:
+        return made, hash(made)
+    except TypeError as error:  # a list among the values
+        return made, str(error)
+
+
 def test_frozen_values_refuse_assignment_and_have_no_dict() -> None:
     point = Point(1)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -140,8 +195,9 @@ def test_a_new_process_writes_few_methods() -> None:
     """A query of one row needs a part of the engine's data classes."""
     program = (
         "import remuda, remuda.dataclass as d\n"
-        "written = []; model = d._model\n"
+        "written = []; model = d._model; short = d._written\n"
         "d._model = lambda cls, method, **options: (written.append(cls), model(cls, method, **options))[1]\n"
+        "d._written = lambda cls, method: (written.append(cls), short(cls, method))[1]\n"
         "made = []; decorate = d._decorate\n"
         "d._decorate = lambda cls, **options: (made.append(cls), decorate(cls, **options))[1]\n"
         "remuda.open().sql('SELECT 1').fetchall()\n"

@@ -2,8 +2,12 @@
 
 The standard decorator writes the source of `__init__`, `__eq__`, `__hash__` and `__repr__` and compiles it while a
 module is imported: 0.33 ms a class. The engine has some 230 data classes, of which a short query uses a quarter, so
-a new process spent 76 ms of its first second on methods it never called. This decorator leaves stubs, which have the
-standard decorator write a method at its first use; from then on the class has exactly this method.
+a new process spent 76 ms of its first second on methods it never called. This decorator leaves stubs, which write a
+method at its first use; from then on the class has this method.
+
+Frozen classes with slots are nearly all. Their constructors, comparisons and hashes differ in nothing but names, so the
+code of one is made from that of another of the same shape (`remuda.generated_code`). The standard decorator writes the
+methods of the others.
 
 It takes the options that the engine uses and gives classes that `fields`, `replace`, `match`, pickle and type checkers
 treat as data classes.
@@ -13,6 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
+
+from remuda.generated_code import generate, tuple_of
 
 __all__ = ["dataclass"]
 
@@ -42,7 +48,8 @@ def _decorate(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:
         cls = _with_slots(cls, frozen=frozen)
 
     def write(name: str) -> None:
-        setattr(cls, name, vars(_model(cls, name, frozen=frozen, slots=slots))[name])
+        written = _written(cls, name) if frozen and slots else None
+        setattr(cls, name, written or vars(_model(cls, name, frozen=frozen, slots=slots))[name])
 
     names = ("__init__", "__repr__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ()))
     deferred = [name for name in names if name not in own]
@@ -62,6 +69,73 @@ def _stub(name: str, write: Callable[[str], None]) -> Callable[..., Any]:
         return getattr(type(self), name)(self, *args, **kwargs)
 
     return stub
+
+
+def _written(cls: type, method: str) -> Callable[..., Any] | None:
+    """Return a method of a frozen class with slots, None for one that the standard decorator has to write."""
+    if method == "__init__":
+        written = _constructor(cls)
+    elif method == "__repr__":
+        return None
+    else:
+        compared = [each.name for each in dataclasses.fields(cls) if each.compare]
+        names = {f"field_{ordinal}": name for ordinal, name in enumerate(compared)}
+        own = tuple_of(f"self.{name}" for name in names)
+        if method == "__hash__":
+            written = generate("self", f"hash({own})", {"hash": hash}, renamed=names)
+        else:
+            others = tuple_of(f"other.{name}" for name in names)
+            written = generate(
+                "self, other",
+                f"{own} == {others} if other.__class__ is self.__class__ else unknown",
+                {"unknown": NotImplemented},
+                renamed=names,
+            )
+    written.__name__, written.__qualname__, written.__module__ = method, f"{cls.__qualname__}.{method}", cls.__module__
+    return written
+
+
+def _constructor(cls: type) -> Callable[..., Any]:
+    """Write `__init__`: each slot is set by its descriptor, as a frozen class refuses assignments."""
+    positional: list[str] = []
+    by_name: list[str] = []
+    values: list[str] = []
+    names: dict[str, Any] = {"absent": _ABSENT}
+    defaults: dict[str, Any] = {}
+    renamed: dict[str, str] = {}
+    for ordinal, each in enumerate(dataclasses.fields(cls)):
+        argument = f"field_{ordinal}"
+        value = argument
+        names[f"set_{ordinal}"] = vars(_owner(cls, each.name))[each.name].__set__
+        if each.default_factory is not dataclasses.MISSING:
+            names[f"make_{ordinal}"] = each.default_factory
+            value = f"make_{ordinal}() if {argument} is absent else {argument}" if each.init else f"make_{ordinal}()"
+            defaults[each.name] = _ABSENT
+        elif each.default is not dataclasses.MISSING:
+            defaults[each.name] = names[f"default_{ordinal}"] = each.default
+            value = argument if each.init else f"default_{ordinal}"
+        elif not each.init:
+            continue
+        values.append(f"set_{ordinal}(self, {value})")
+        if each.init:
+            renamed[argument] = each.name
+            (by_name if each.kw_only else positional).append(argument)
+    if hasattr(cls, "__post_init__"):
+        values.append("self.__post_init__()")
+    arguments = ", ".join(["self", *positional, *(["*", *by_name] if by_name else [])])
+    written = generate(arguments, f"{tuple_of([*values, 'None'])}[-1]", names, renamed=renamed)
+    given = [renamed[each] for each in positional]
+    written.__defaults__ = tuple(defaults[each] for each in given if each in defaults)
+    written.__kwdefaults__ = {renamed[each]: defaults[renamed[each]] for each in by_name if renamed[each] in defaults}
+    return written
+
+
+def _owner(cls: type, slot: str) -> type:
+    return next(each for each in cls.__mro__ if slot in getattr(each, "__slots__", ()))
+
+
+_ABSENT = object()
+"""The default of an argument whose value is made anew for each object."""
 
 
 def _model(cls: type, method: str, *, frozen: bool, slots: bool) -> type:

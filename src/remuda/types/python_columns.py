@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from remuda.types.generated_code import generate, tuple_of
+from remuda.generated_code import generate, tuple_of
 from remuda.types.sql_type import Kind, SqlType
 from remuda.types.stored_values import python_converter
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import SqlError
 from remuda.expr import Column, Expression, Literal, Parameter, columns_of, compile_row, evaluate_constant
+from remuda.generated_code import generate, tuple_of
 from remuda.grid.parameters import exact_converter
 from remuda.grid.result import Result
 from remuda.plan import physical
 from remuda.types import convert_each, stored_as_is
-from remuda.types.generated_code import generate, tuple_of
 
 if TYPE_CHECKING:
     from remuda.plan.fragments import Plan

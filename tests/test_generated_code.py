@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remuda.types.generated_code import generate, tuple_of
+from remuda.generated_code import generate, tuple_of
 
 
 def test_names_stand_for_values() -> None:
