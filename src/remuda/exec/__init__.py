@@ -7,12 +7,13 @@ threads, of other members or of how a query came to be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remuda.exec.batch import ArrowBatch, Row, RowBatch, TupleBatch
 from remuda.exec.context import Channel, ExecContext
 from remuda.exec.expression_cache import ExpressionCache
 from remuda.exec.operator import Exec, IterationResult
+from remuda.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from remuda.exec.build import build_operator
@@ -30,12 +31,4 @@ __all__ = [
     "build_operator",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import `build_operator`, and every operator with it, when it is asked for: a lookup by key needs none of them."""
-    if name != "build_operator":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from remuda.exec.build import build_operator
-
-    globals()[name] = build_operator
-    return build_operator
+__getattr__ = lazy_names(__name__, {"build_operator": "build"})
