@@ -29,7 +29,7 @@ from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.remote.remote_location import open_address
 from remuda.storage.remote.retention import expired_roots
 from remuda.storage.remote.roots import root_name
-from remuda.storage.wal.log import Durability
+from remuda.storage.wal.durability import Durability
 from tests.storage.remote_stores import newest_root, root_numbers, to_old_form
 from tests.storage.remote_writer import SHARED
 from tests.storage.s3_server import BUCKET, S3Server, s3_server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 import sys
 from pathlib import Path
@@ -111,6 +110,8 @@ def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def _expand(path: str) -> list[Path]:
     """Return the files that a path means, which may be a pattern; a file may have its characters in its name."""
+    import glob
+
     whole = Path(path).expanduser()
     if whole.exists():
         return [whole]

@@ -5,11 +5,18 @@ it and hands back a `Result`. A plan that turns out to be stale is made again, u
 handed out.
 """
 
-from remuda.grid.file_tables import load_files
+from typing import TYPE_CHECKING
+
 from remuda.grid.grid import Grid, open_grid
-from remuda.grid.map import Map
-from remuda.grid.result import Result
-from remuda.grid.rows import Row
 from remuda.grid.session import Session
+from remuda.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from remuda.grid.file_tables import load_files
+    from remuda.grid.map import Map
+    from remuda.grid.result import Result
+    from remuda.grid.rows import Row
 
 __all__ = ["Grid", "Map", "Result", "Row", "Session", "load_files", "open_grid"]
+
+__getattr__ = lazy_names(__name__, {"Map": "map", "Result": "result", "Row": "rows", "load_files": "file_tables"})

@@ -11,7 +11,6 @@ from weakref import WeakSet
 from remuda.catalog.definitions import MOST_PARTITIONS
 from remuda.cluster import Cluster
 from remuda.errors import closed_error, kind_of, nearest, not_found, option_error, wrong_object
-from remuda.grid.map import Map
 from remuda.grid.query_engine import QueryEngine
 from remuda.grid.session import Session, not_text
 from remuda.storage import Durability, Store
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from remuda.catalog import MapDefinition, SearchPath
+    from remuda.grid.map import Map
     from remuda.grid.result import Result
     from remuda.grid.statements.explanation import Explanation
     from remuda.spark import SparkSession
@@ -203,6 +203,8 @@ class Grid:
         >>> grid.map("stock")["hay"].amount
         5
         """
+        from remuda.grid.map import Map
+
         self._refuse_closed()
         return Map(self.store.map(self._definition(name)), self.sql)
 

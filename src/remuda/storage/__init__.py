@@ -5,21 +5,26 @@ partitions and indexes, but no SQL, no plan, no member and no query: a reader ta
 sources.
 """
 
-from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
-from remuda.storage.load.compaction import LoadMode
-from remuda.storage.lookup.arrow_lookup import lookup_by_key
-from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
-from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
-from remuda.storage.map_store import MapStore
-from remuda.storage.row_source import Source
-from remuda.storage.segment.segment import Segment
-from remuda.storage.segment.segment_builder import build_segment
-from remuda.storage.segment.segment_file import SegmentInfo, write_segment
-from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
-from remuda.storage.store import Store
-from remuda.storage.wal.log import Durability
+from typing import TYPE_CHECKING
+
+from remuda.lazy_names import lazy_names
 from remuda.types.column_hash import hash_columns
 from remuda.types.partition_hash import hash_values, partition_of, scalar_hasher
+
+if TYPE_CHECKING:
+    from remuda.storage.index.index_condition import UNBOUNDED, Lookup, Range
+    from remuda.storage.load.load_mode import LoadMode
+    from remuda.storage.lookup.arrow_lookup import lookup_by_key
+    from remuda.storage.lookup.index_lookup import IndexLookup, IndexRead, index_read
+    from remuda.storage.lookup.row_projection import ColumnRows, RowProjection, row_projection
+    from remuda.storage.map_store import MapStore
+    from remuda.storage.row_source import Source
+    from remuda.storage.segment.segment import Segment
+    from remuda.storage.segment.segment_builder import build_segment
+    from remuda.storage.segment.segment_file import SegmentInfo, write_segment
+    from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
+    from remuda.storage.store import Store
+    from remuda.storage.wal.durability import Durability
 
 __all__ = [
     "UNBOUNDED",
@@ -49,3 +54,31 @@ __all__ = [
     "scalar_hasher",
     "write_segment",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ColumnRows": "lookup.row_projection",
+        "Durability": "wal.durability",
+        "IndexLookup": "lookup.index_lookup",
+        "IndexRead": "lookup.index_lookup",
+        "LoadMode": "load.load_mode",
+        "Lookup": "index.index_condition",
+        "MapSnapshot": "snapshot",
+        "MapStore": "map_store",
+        "Range": "index.index_condition",
+        "RowProjection": "lookup.row_projection",
+        "Segment": "segment.segment",
+        "SegmentInfo": "segment.segment_file",
+        "SnapshotDescription": "snapshot",
+        "Source": "row_source",
+        "Store": "store",
+        "UNBOUNDED": "index.index_condition",
+        "build_segment": "segment.segment_builder",
+        "index_read": "lookup.index_lookup",
+        "lookup_by_key": "lookup.arrow_lookup",
+        "open_snapshot": "snapshot",
+        "row_projection": "lookup.row_projection",
+        "write_segment": "segment.segment_file",
+    },
+)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from remuda.storage.commit.recovery import RecoveredMap
     from remuda.storage.load.change_format import ChangeFormat
     from remuda.storage.load.change_load import ChangeRules
-    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.load.group_compaction import WriteGroups
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.load.merge_changes import ChangeCounts
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment

@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError, table_exists
-from remuda.storage.commit.store_loader import StoreLoader
 from remuda.storage.commit.store_writer import StoreWriter
 from remuda.storage.commit.version_history import VersionHistory
 from remuda.storage.folder.disk_errors import reports_disk_errors, storage_error
-from remuda.storage.folder.inbox import Inbox
-from remuda.storage.folder.store_folder import StoreFolder
 from remuda.storage.folder.verification import Verification
 from remuda.storage.state.store_state import StoreState
-from remuda.storage.wal.log import Durability
+from remuda.storage.wal.durability import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +22,9 @@ if TYPE_CHECKING:
 
     from remuda.catalog import Catalog, IndexDefinition, MapDefinition, ViewDefinition
     from remuda.expr.cancellation import CancellationToken
+    from remuda.storage.commit.store_loader import StoreLoader
     from remuda.storage.folder.execution_pin import ExecutionPin
+    from remuda.storage.folder.inbox import Inbox
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_location import RemoteLocation
@@ -52,21 +51,28 @@ class Store:
         read_only: bool,
         remote: RemoteFolder | None = None,
     ) -> None:
-        folder = None if path is None else StoreFolder(path, durability, read_only=read_only, remote=remote)
+        folder = None
+        if path is not None:  # A process whose maps are in memory imports nothing of files.
+            from remuda.storage.folder.store_folder import StoreFolder
+
+            folder = StoreFolder(path, durability, read_only=read_only, remote=remote)
         self.state = state = StoreState(path, folder, partitions, durability, read_only=read_only)
         self._folder = folder
         self._writer = StoreWriter(state, self.checkpoint, self._rebase)
         self.history = VersionHistory(state, self._writer.new_map)
         state.history = self.history
         state.catalog = replace(state.catalog, history=self.history)
-        self._loader = None if folder is None else StoreLoader(state, self._writer, folder)
+        self._loader: StoreLoader | None = None
+        self._inbox: Inbox | None = None
         self.verification = Verification(lambda: list(state.maps.values()))
         state.when_opened = self.verification.start
-        self._inbox = (
-            None
-            if folder is None or read_only or remote is not None
-            else Inbox(folder, state.map_with_id, self.create_map)
-        )
+        if folder is not None:
+            from remuda.storage.commit.store_loader import StoreLoader
+            from remuda.storage.folder.inbox import Inbox
+
+            self._loader = StoreLoader(state, self._writer, folder)
+            if not read_only and remote is None:
+                self._inbox = Inbox(folder, state.map_with_id, self.create_map)
 
     @property
     def path(self) -> Path | None:

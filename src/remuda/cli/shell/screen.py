@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -124,6 +123,8 @@ def _needs_pager(text: str, pager: str) -> bool:
 
 def _page(text: str) -> None:
     """Show the text with $PAGER, which /bin/sh starts as it does for git and psql, or with `less`."""
+    import subprocess
+
     command = os.environ.get("PAGER", "less" if shutil.which("less") else "")
     if not command.strip():
         print(text, flush=True)
@@ -149,6 +150,8 @@ def _interrupts_left_to_the_child() -> Iterator[None]:
 
 def edit(path: Path) -> None:
     """Open a file in $VISUAL or $EDITOR and wait until it is closed."""
+    import subprocess
+
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with _interrupts_left_to_the_child():
         done = subprocess.run(["/bin/sh", "-c", f'{command} "$1"', "sh", str(path)], check=False)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from remuda.expr import Expression, Parameter, compile_row
 from remuda.grid.result import Result
-from remuda.grid.shortcuts.read_shortcuts import compile_index_select, compile_key_select
 from remuda.grid.shortcuts.shortcut_parts import (
     RowComputation,
     Shortcut,
@@ -47,8 +46,12 @@ def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
     scan, assignments = scan_below(top)
     match scan:
         case physical.KeyLookup() if is_one_key(scan) and scan.traits.convention is Convention.LOCAL:
+            from remuda.grid.shortcuts.read_shortcuts import compile_key_select
+
             return compile_key_select(plan, scan, assignments, store)
         case physical.IndexScan(direction=physical.Direction.UNORDERED) if len(plan.fragments) == 1:
+            from remuda.grid.shortcuts.read_shortcuts import compile_index_select
+
             return compile_index_select(plan, scan, assignments, store)
     return None
 

@@ -15,7 +15,7 @@ from remuda.storage import Store
 from remuda.storage.folder.delivery import FolderInbox
 from remuda.storage.load.new_map import MapRequest
 from remuda.storage.remote.remote_delivery import RemoteInbox
-from remuda.storage.wal.log import Durability
+from remuda.storage.wal.durability import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from remuda.errors import Span, SqlError, nearest, not_supported, parsing_error, too_complex
 from remuda.sql.parse import other_names
 from remuda.sql.parse.cursor import Cursor
-from remuda.sql.parse.definition_parser import DEFINITIONS
 from remuda.sql.parse.misspelled import refuse_missing_from, with_keyword
 from remuda.sql.parse.parse_query import QUERIES, begins_query, parse_query
 from remuda.sql.parse.statements import Explain, ExplainFormat, ExplainMode
@@ -43,6 +42,8 @@ def parse(text: str) -> Statement:
             return parse_query(tokens, text)
         except SqlError as error:
             raise with_keyword(error, tokens) from error.__cause__
+    from remuda.sql.parse.definition_parser import DEFINITIONS
+
     for keywords, parse_definition in DEFINITIONS:
         if cursor.accept(*keywords):
             statement = parse_definition(cursor)
@@ -62,6 +63,8 @@ def _refuse_long_code(text: str) -> None:
 
 
 def _unknown_statement(tokens: Sequence[Token]) -> SqlError:
+    from remuda.sql.parse.definition_parser import DEFINITIONS
+
     first = tokens[0].text
     if first.upper() in {"CREATE", "DROP"} and len(tokens) > 1:
         written = f"{first} {tokens[1].text}"

@@ -11,17 +11,14 @@ from msgspec.structs import replace
 
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.commit.commit_retry import CommitRetry
-from remuda.storage.folder.definition_entries import map_entry
-from remuda.storage.folder.group_file import segment_entry
-from remuda.storage.map_store import MapStore
-from remuda.storage.segment.group_ranges import cuts_of
-from remuda.storage.segment.segment_directory import SegmentDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from remuda.catalog import Catalog, MapDefinition
     from remuda.storage.folder.definition_entries import MapEntry
+    from remuda.storage.map_store import MapStore
+    from remuda.storage.segment.segment_directory import SegmentDirectory
     from remuda.storage.state.store_state import StoreState
 
 _logger = logging.getLogger("remuda.storage")
@@ -66,6 +63,8 @@ class StoreWriter:
 
     def new_map(self, definition: MapDefinition, directory: SegmentDirectory | None = None) -> MapStore:
         """Make a map without rows, which is in no catalog yet."""
+        from remuda.storage.map_store import MapStore
+
         state = self._state
         created = MapStore(
             definition,
@@ -81,6 +80,8 @@ class StoreWriter:
         return created
 
     def directory(self, definition: MapDefinition) -> SegmentDirectory:
+        from remuda.storage.segment.segment_directory import SegmentDirectory
+
         folder = self._state.folder
         if folder is None:
             return SegmentDirectory(None)
@@ -225,6 +226,10 @@ class StoreWriter:
 
 
 def _entry_of(each: MapStore) -> MapEntry:
+    from remuda.storage.folder.definition_entries import map_entry
+    from remuda.storage.folder.group_file import segment_entry
+    from remuda.storage.segment.group_ranges import cuts_of
+
     if each.availability.damaged is not None:
         return each.availability.damaged.entry
     segments = [

@@ -2,6 +2,8 @@
 
 A map of a version has the id `<id of the map>@<number of the version>`. So a plan can read two versions of one map as
 if they were two maps, and nothing behind the binder knows of versions.
+
+Stores in memory have no versions: what reads them is imported where it is used.
 """
 
 from __future__ import annotations
@@ -16,13 +18,6 @@ from msgspec import structs
 from remuda.catalog import Catalog
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error, not_found, not_supported, option_error, wrong_object
-from remuda.storage.commit.recovery import recover_map
-from remuda.storage.folder.definition_entries import map_definition
-from remuda.storage.folder.kept_versions import KeptVersions, version_number
-from remuda.storage.folder.manifest import NAME
-from remuda.storage.folder.partition_groups import PartitionGroups
-from remuda.storage.segment.segment_directory import SegmentDirectory
-from remuda.storage.version_changes import VersionChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +25,14 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.folder.definition_entries import MapEntry
+    from remuda.storage.folder.kept_versions import KeptVersions
     from remuda.storage.folder.manifest import Manifest
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_versions import RemoteVersions
+    from remuda.storage.segment.segment_directory import SegmentDirectory
     from remuda.storage.state.store_state import StoreState
+    from remuda.storage.version_changes import VersionChanges
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_MAPS = 64
@@ -65,6 +63,8 @@ class VersionHistory:
 
     def descriptions(self) -> list[VersionDescription]:
         """Describe all versions, from the oldest on."""
+        from remuda.storage.folder.kept_versions import version_number
+
         described, before = [], None
         for manifest in self.versions():
             described.append(
@@ -75,6 +75,9 @@ class VersionHistory:
 
     def at(self, moment: int | datetime) -> Catalog:
         """Return the catalog of a version by its number, or of the one that was the newest at a moment."""
+        from remuda.storage.folder.definition_entries import map_definition
+        from remuda.storage.folder.kept_versions import version_number
+
         manifest = self._at_time(moment) if isinstance(moment, datetime) else self._numbered(moment)
         number = version_number(manifest)
         catalog = Catalog(number)
@@ -128,6 +131,8 @@ class VersionHistory:
 
         A version before the map was made has none of its rows.
         """
+        from remuda.storage.version_changes import VersionChanges
+
         number = self.newest() if until is None else until
         if not 0 <= since <= number:
             raise option_error(f"since is 0 or a version up to {number}, not {since}")
@@ -148,6 +153,10 @@ class VersionHistory:
             raise damage_error("a file named in the root of a version is missing", error.filename) from error
 
     def _opened(self, definition: MapDefinition, entry: MapEntry) -> MapStore:
+        from remuda.storage.commit.recovery import recover_map
+        from remuda.storage.folder.partition_groups import PartitionGroups
+        from remuda.storage.segment.segment_directory import SegmentDirectory
+
         path, remote = self._path(), self._remote()
         directory = SegmentDirectory(path / "maps" / entry.id)
         if remote is not None:
@@ -174,6 +183,8 @@ class VersionHistory:
 
     def _range(self) -> str:
         """Name the versions that there are, for errors."""
+        from remuda.storage.folder.kept_versions import version_number
+
         versions = self.versions()
         numbers = [version_number(each) for each in versions]
         shown = ", ".join(map(str, numbers)) if len(numbers) <= 8 else f"{numbers[0]} to {numbers[-1]}"
@@ -181,6 +192,8 @@ class VersionHistory:
         return f"there are the versions {shown}, the first one of {since}"
 
     def _kept(self) -> KeptVersions | RemoteVersions:
+        from remuda.storage.folder.kept_versions import KeptVersions
+
         path, remote = self._path(), self._remote()
         return KeptVersions(path) if remote is None else remote.versions
 
@@ -191,6 +204,8 @@ class VersionHistory:
         path, folder = self._state.path, self._state.folder
         if path is None or folder is None:
             raise not_supported("versions need a folder: this store is in memory")
+        from remuda.storage.folder.manifest import NAME
+
         if folder.remote is None and not (path / NAME).exists():
             raise StorageError("there is no store in this folder", path, sqlstate="58P01")
         return path

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage.load.change_load import ChangeRules
     from remuda.storage.load.change_segments import ChangeMarks
-    from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_file import SegmentInfo
 

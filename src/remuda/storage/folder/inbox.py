@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from remuda.catalog import MapDefinition
     from remuda.storage.folder.store_folder import StoreFolder
-    from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.map_store import MapStore
     from remuda.storage.segment.segment_file import SegmentInfo
 

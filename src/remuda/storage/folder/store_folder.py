@@ -48,7 +48,8 @@ from remuda.storage.folder.store_files import (
     remove_file,
 )
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
-from remuda.storage.wal.log import NO_SPACE, Durability, WriteAheadLog
+from remuda.storage.wal.durability import Durability
+from remuda.storage.wal.log import NO_SPACE, WriteAheadLog
 from remuda.storage.wal.log_file import (
     LEVELS,
     LogFile,

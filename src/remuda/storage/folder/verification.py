@@ -14,7 +14,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError
-from remuda.storage.segment.segment_directory import is_verified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,6 +85,8 @@ class Verification:
 
 def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool) -> None:
     """Raises where a byte of a map's present files is not as it was written; those that are not open may wait."""
+    from remuda.storage.segment.segment_directory import is_verified
+
     for stored in target.stored:
         if again or (not is_verified(stored) and stored.segment.is_open and stored.segment.is_whole):
             _verify_segment(target, stored, pause)

@@ -6,7 +6,7 @@ into files of deletions. `group_compaction` keeps the segments few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remuda.catalog import MapDefinition
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.load.upsert_keys import OrderBy
     from remuda.storage.segment.segment_directory import SegmentDirectory, StoredSegment
     from remuda.storage.state.map_version import MapVersion
 
 # Loaded segments beside those that are there: duplicates, missing indexes, and the number of segments.
-
-
-LoadMode = Literal["append", "replace", "upsert", "apply"]
 
 
 def merge_load(

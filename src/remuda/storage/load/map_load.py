@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from remuda.storage.load.compaction import LoadMode
     from remuda.storage.load.group_compaction import WriteGroups
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.map_store import MapStore
     from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo

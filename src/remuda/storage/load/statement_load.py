@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.load.upsert_keys import OrderBy
     from remuda.storage.map_store import MapStore
     from remuda.storage.segment.segment_directory import StoredSegment

@@ -22,14 +22,14 @@ from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_folder import RemoteFolder
 from remuda.storage.segment.segment_file import save_segment, segment_paths
 from remuda.storage.store import Store
-from remuda.storage.wal.log import Durability
+from remuda.storage.wal.durability import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from remuda.catalog import MapDefinition
     from remuda.storage.load.change_segments import ChangeMarks
-    from remuda.storage.load.compaction import LoadMode
+    from remuda.storage.load.load_mode import LoadMode
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.segment.segment import Segment

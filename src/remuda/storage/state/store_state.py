@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_location import RemoteLocation
     from remuda.storage.snapshot import MapSnapshot
-    from remuda.storage.wal.log import Durability, WriteAheadLog
+    from remuda.storage.wal.durability import Durability
+    from remuda.storage.wal.log import WriteAheadLog
 
 
 class PastMaps(Protocol):

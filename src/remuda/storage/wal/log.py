@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from enum import Enum
 from errno import EDQUOT, EFBIG, ENOSPC
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
 from remuda.errors import OutcomeUnknownError, StorageError
 from remuda.storage.folder.store_files import open_file, remove_file
+from remuda.storage.wal.durability import Durability
 from remuda.storage.wal.group_commit import GroupCommit
 from remuda.storage.wal.log_file import (
     HEADER_BYTES,
@@ -52,19 +52,6 @@ NO_SPACE = frozenset({ENOSPC, EDQUOT, EFBIG})
 """Errors that end when space is freed."""
 
 _OPEN_AGAIN = "the maps can be read, and written again once the folder is opened anew"
-
-
-class Durability(Enum):
-    """What an acknowledged write survives."""
-
-    FSYNC = "fsync"
-    """Power loss."""
-    OS = "os"
-    """The end of the process, however sudden."""
-    NONE = "none"
-    """Nothing before the next checkpoint or close: for loading."""
-
-    __hash__ = object.__hash__
 
 
 class WriteAheadLog:
