@@ -80,3 +80,5 @@ class MapStatistics:
     rows: int
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     relations: ColumnRelations = field(default_factory=ColumnRelations)
+    filter_shares: dict[object, float] = field(default_factory=dict, compare=False, repr=False)
+    """The shares of the rows that pass the filters of the query that is planned: each is asked for several times."""

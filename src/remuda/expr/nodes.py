@@ -60,6 +60,9 @@ class Column:
     outer: bool = field(default=False, compare=False, repr=False)
     """Whether it is named inside a sub-query and belongs to a query around it; the rewrite leaves none of these."""
 
+    def __hash__(self) -> int:
+        return self.id  # A query has few columns of one id; planning hashes columns some thousand times.
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -79,7 +82,7 @@ class Literal:
 
     def __hash__(self) -> int:
         value = self.value
-        return hash((None if value != value else value, self.type))
+        return hash(None if value != value else value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,9 @@ class Call:
     arguments: tuple[Expression, ...]
     type: SqlType
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.arguments))
 
 
 @dataclass(frozen=True, slots=True)

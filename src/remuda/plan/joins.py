@@ -41,12 +41,12 @@ class JoinKind(Enum):
 
     @property
     def keeps_right(self) -> bool:
-        return self in {JoinKind.RIGHT, JoinKind.FULL}
+        return self in _KEEP_RIGHT
 
     @property
     def delivers_right(self) -> bool:
         """Whether the right side's columns come out."""
-        return self not in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+        return self not in _LEAVE_OUT_RIGHT
 
     @property
     def drops_unmatched_left(self) -> bool:
@@ -56,13 +56,16 @@ class JoinKind(Enum):
     @property
     def ignores_unmatched_right(self) -> bool:
         """Whether a right row without a match makes no difference. MARK asks whether there is any row, or a NULL."""
-        return self not in {JoinKind.RIGHT, JoinKind.FULL, JoinKind.MARK}
+        return self not in _NEED_RIGHT
 
 
 MAXIMUM_COMPARED = 60
 """Columns of a row IN that are hashed: which of them are NULL is kept as bits of one machine word."""
 
 _KEEP_LEFT = {JoinKind.LEFT, JoinKind.FULL, JoinKind.MARK, JoinKind.SINGLE, JoinKind.ANTI}
+_KEEP_RIGHT = {JoinKind.RIGHT, JoinKind.FULL}
+_LEAVE_OUT_RIGHT = {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+_NEED_RIGHT = {JoinKind.RIGHT, JoinKind.FULL, JoinKind.MARK}
 
 
 @dataclass(frozen=True, slots=True)

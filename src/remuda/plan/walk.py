@@ -45,6 +45,8 @@ def change_inputs(node: Any, change: Callable[[Any], Any]) -> Any:
 
 def walk(node: Any) -> Iterator[Any]:
     """Yield the node and everything below it, parents first."""
-    yield node
-    for child in inputs(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(inputs(node)))

@@ -50,8 +50,17 @@ def of_map(statistics: MapStatistics | None) -> KnownColumns:
 
 def scan_selectivity(filter_: Expression | None, definition: MapDefinition, statistics: MapStatistics) -> float:
     """Return the share of a map's rows that pass: as `selectivity`, and columns of its indexes are not independent."""
+    if filter_ is None:
+        return 1.0
+    share = statistics.filter_shares.get(filter_)
+    if share is None:
+        share = statistics.filter_shares[filter_] = _share_of_map(filter_, definition, statistics)
+    return share
+
+
+def _share_of_map(filter_: Expression, definition: MapDefinition, statistics: MapStatistics) -> float:
     share = selectivity(filter_, of_map(statistics))
-    if share <= 0 or filter_ is None:
+    if share <= 0:
         return share
     equal: dict[str, float] = {}
     for conjunct in conjuncts(filter_):

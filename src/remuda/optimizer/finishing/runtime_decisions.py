@@ -53,8 +53,9 @@ _ARROW_ONLY = (
 def decide_at_runtime(tree: physical.Root, disabled: frozenset[str]) -> tuple[physical.Root, list[str]]:
     """Apply the rules to a finished plan; return it, and the name of each rule for each time that it fired."""
     fired: list[str] = []
+    operators = {type(node) for node in walk(tree)}  # no rule adds operators that another one is about
     for rule, concerned in RUNTIME_RULES:
-        if rule.__name__ in disabled or not any(isinstance(node, concerned) for node in walk(tree)):
+        if rule.__name__ in disabled or not any(issubclass(each, concerned) for each in operators):
             continue
         numbers = count(1)
         tree = rule(tree, numbers.__next__)
