@@ -123,7 +123,8 @@ def _constructor(cls: type) -> Callable[..., Any]:
     if hasattr(cls, "__post_init__"):
         values.append("self.__post_init__()")
     arguments = ", ".join(["self", *positional, *(["*", *by_name] if by_name else [])])
-    written = generate(arguments, f"{tuple_of([*values, 'None'])}[-1]", names, renamed=renamed)
+    # Each call returns None, so that `or` makes all of them.
+    written = generate(arguments, " or ".join(values) or "None", names, renamed=renamed)
     given = [renamed[each] for each in positional]
     written.__defaults__ = tuple(defaults[each] for each in given if each in defaults)
     written.__kwdefaults__ = {renamed[each]: defaults[renamed[each]] for each in by_name if renamed[each] in defaults}
