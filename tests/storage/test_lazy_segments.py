@@ -12,7 +12,7 @@ import pytest
 import remuda
 from remuda.errors import StorageError
 from remuda.storage.commit import store_loader
-from remuda.storage.commit.recovery import MOST_OPENED
+from remuda.storage.folder.partition_groups import MOST_OPENED
 from remuda.storage.load import group_compaction, map_load, segment_cut
 from remuda.storage.segment.lazy_segment import LazySegment
 

@@ -136,7 +136,7 @@ def test_a_folder_of_format_2_is_upgraded_and_split(folder_2: Path, monkeypatch:
     with remuda.open(folder_2) as grid:
         check(grid)
         grid.checkpoint()
-        assert is_old(folder_2, 3)
+        assert is_old(folder_2, 4)
         check(grid)
         # Segments of format 2 do not say which partitions they have.
         monkeypatch.setattr(segment_cut, "GROUP_BYTES", 3_000)

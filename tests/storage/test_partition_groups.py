@@ -15,7 +15,6 @@ from msgspec.structs import replace
 import remuda
 from remuda.errors import SqlError, StorageError
 from remuda.storage import snapshot
-from remuda.storage.commit import recovery
 from remuda.storage.folder import kept_versions, manifest, partition_groups, store_folder
 from remuda.storage.folder.group_file import GroupRef, check_groups, encode_group, read_group, write_group
 from remuda.storage.folder.manifest import read_manifest, write_manifest
@@ -261,7 +260,7 @@ SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 def test_random_changes_agree_with_a_model(
     tmp_path: Path, seed: int, in_folder: bool, group_bytes: int, opened: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((recovery, "MOST_OPENED"), (point_lookup, "MOST_OPENED"), (snapshot, "MOST_ASKED")):
+    for module, name in ((partition_groups, "MOST_OPENED"), (point_lookup, "MOST_OPENED"), (snapshot, "MOST_ASKED")):
         monkeypatch.setattr(module, name, opened)
     monkeypatch.setattr(segment_cut, "GROUP_BYTES", group_bytes)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 100)

@@ -119,7 +119,7 @@ class SampledRelations(ColumnRelations):
         version = self._version()
         if version is None:
             return None
-        source = max(MapSnapshot(version, self._length).sources, key=lambda each: each.rows, default=None)
+        source = MapSnapshot(version, self._length).sampled_source
         if source is None or source.rows == 0:
             return None
         if isinstance(source, SegmentSource) and not source.segment.is_whole:
@@ -176,9 +176,9 @@ class CombinedColumns(Mapping[str, ColumnStatistics]):
 def _combined(version: MapVersion, length: int) -> CombinedColumns:
     columns = version.definition.columns
     names = [column.name for column in columns]
-    sources = [segment.summaries for segment in version.segments]
-    if length:
-        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
-        arrays = zip(columns, recent.columns, strict=True)
+    sources = list(version.summaries)
+    recent = MapSnapshot(version, length).memtable_source
+    if recent is not None:
+        arrays = zip(columns, recent.read(names, 0, length).columns, strict=True)
         sources.append({column.name: summarise(array, column.type) for column, array in arrays})
     return CombinedColumns(names, sources)

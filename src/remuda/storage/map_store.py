@@ -19,6 +19,7 @@ from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
+from remuda.storage.segment.stored_groups import read_segments
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.state.map_availability import MapAvailability
 from remuda.storage.state.map_flush import MapFlush
@@ -86,7 +87,7 @@ class MapStore:
         return self.state.version.definition
 
     @property
-    def stored(self) -> tuple[StoredSegment, ...]:
+    def stored(self) -> Sequence[StoredSegment]:
         """Return the segments in force."""
         return self.state.stored
 
@@ -479,7 +480,8 @@ class MapStore:
     def destroy(self, *, named: bool = True) -> None:
         """Marks the map as gone; its files go when the last snapshot does. `named` says that a root has named them."""
         self.availability.mark_destroyed()
-        self.state.directory.discard(self.state.stored, (), named=named)
+        with suppress(StorageError):  # A group that cannot be read: the next opening removes what is left.
+            self.state.directory.discard(self.state.stored, (), named=named)
 
     # Availability
 
@@ -529,7 +531,7 @@ class MapStore:
     @contextmanager
     def _using_proven(self) -> Iterator[None]:
         """Drop the lookups that verify the blocks they read, if a segment is proven meanwhile."""
-        unproven = [each for each in self.stored if not is_verified(each)]
+        unproven = [each for each in read_segments(self.stored) if not is_verified(each)]
         try:
             yield
         finally:

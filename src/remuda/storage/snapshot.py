@@ -24,7 +24,7 @@ from remuda.storage.segment.segment_source import SegmentSource, source_class
 from remuda.storage.state.map_version import MapVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
 
@@ -61,13 +61,14 @@ class MapSnapshot:
     `version` and `length` say all; everything else is made when first asked for.
     """
 
-    __slots__ = ("_directory", "_rows", "_sources", "keyed_memtable", "length", "version")
+    __slots__ = ("_directory", "_memtable", "_rows", "_sources", "keyed_memtable", "length", "version")
 
     def __init__(self, version: MapVersion, length: int, directory: SegmentDirectory | None = None) -> None:
         self.version = version
         self.length = length
         self._directory = directory
         self._sources: tuple[Source, ...] | None = None
+        self._memtable: MemtableSource | None = None
         self._rows: int | None = None
         self.keyed_memtable: KeyedRows | None = None
         """The key table over the memtable, made by the first lookup of many keys."""
@@ -81,30 +82,47 @@ class MapSnapshot:
         """Return a source for each segment, then one for the memtable if it has entries."""
         if self._sources is None:
             version = self.version
-            sources: list[Source] = [
-                source_class(segment)(version.definition, segment, deletions, self.length, version.key_hash)
-                for segment, deletions in zip(version.segments, version.deletions, strict=True)
-            ]
-            if self.length:
-                sources.append(MemtableSource(version.definition, version.columns, self.length))
-            self._sources = tuple(sources)
+            self._sources = self._of(zip(version.segments, version.deletions, strict=True))
         return self._sources
+
+    @property
+    def memtable_source(self) -> MemtableSource | None:
+        """Return the source of the memtable; None if it has no entries."""
+        if self._memtable is None and self.length:
+            self._memtable = MemtableSource(self.definition, self.version.columns, self.length)
+        return self._memtable
+
+    def _of(self, parts: Iterable[tuple[Segment, DeletionVector]]) -> tuple[Source, ...]:
+        """Return the sources of some segments, and that of the memtable."""
+        version, recent = self.version, self.memtable_source
+        sources: list[Source] = [
+            source_class(segment)(version.definition, segment, deletions, self.length, version.key_hash)
+            for segment, deletions in parts
+        ]
+        return tuple(sources) if recent is None else (*sources, recent)
 
     def sources_of(self, partitions: np.ndarray | None) -> Sequence[Source]:
         """Return the sources that can have rows of these partitions (ascending ids; None: all).
 
         Of few sources all: each of them finds out by itself. Of many the others are not opened.
         """
-        sources = self.sources
-        if partitions is None or len(sources) <= MOST_ASKED:
-            return sources
-        return [each for each in sources if not isinstance(each, SegmentSource) or each.covers(partitions)]
+        version = self.version
+        if partitions is None or version.segment_count + bool(self.length) <= MOST_ASKED:
+            return self.sources
+        found = self._of(version.parts_of(partitions)) if version.by_group else self.sources
+        return [each for each in found if not isinstance(each, SegmentSource) or each.covers(partitions)]
+
+    @property
+    def sampled_source(self) -> Source | None:
+        """Return the largest of the sources of which a sample of rows may be taken."""
+        return max(self._of(self.version.sampled_parts()), key=lambda each: each.rows, default=None)
 
     @property
     def rows(self) -> int:
         """Return the exact number of live rows."""
         if self._rows is None:
-            self._rows = sum(source.rows for source in self.sources)
+            recent = self.memtable_source
+            self._rows = self.version.segment_rows(self.length) + (0 if recent is None else recent.rows)
         return self._rows
 
     def describe(self) -> SnapshotDescription:
@@ -116,8 +134,8 @@ class MapSnapshot:
             )
         names = [column.name for column in self.definition.columns]
         memtable_rows = b""
-        if self.length:
-            batch = self.sources[-1].read(names, 0, self.length)
+        if (recent := self.memtable_source) is not None:
+            batch = recent.read(names, 0, self.length)
             memtable_rows = batch_to_bytes(batch) if batch.num_rows else b""
         deletions = tuple(each.positions(self.length) for each in self.version.deletions)
         folder, remote = str(self._directory.folder), self._directory.remote

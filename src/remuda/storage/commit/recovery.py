@@ -5,19 +5,20 @@ Nothing is installed here. A reader that refreshes goes on with the state before
 
 from __future__ import annotations
 
-from dataclasses import replace
 from errno import ENOENT
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from remuda.catalog import Catalog
 from remuda.dataclass import dataclass
 from remuda.errors import StorageError, damage_error
+from remuda.storage.commit.stored_segments import open_groups, open_segments
 from remuda.storage.folder.definition_entries import MapEntry, map_definition, view_definition
 from remuda.storage.folder.disk_errors import may_pass
-from remuda.storage.folder.group_file import group_name, segment_infos
 from remuda.storage.folder.manifest import NAME, Manifest, read_manifest
+from remuda.storage.folder.partition_groups import has_many_segments, read_by_group
 from remuda.storage.state.applied_batches import AppliedBatches
-from remuda.storage.state.map_version import MapVersion, erase_keys, key_maker, put_rows, version_of
+from remuda.storage.state.grouped_version import version_of
+from remuda.storage.state.map_version import MapVersion, erase_keys, key_maker, put_rows
 from remuda.storage.wal.log_file import LogFile, log_path, read_log
 from remuda.storage.wal.records import PUT, decode_record, restore
 from remuda.types.normalized_key import canonical_key
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-
-MOST_OPENED = 16
-"""Segments of a map that are opened with it. A map of more opens each when it is first read."""
 
 _OVERTAKEN_TRIES = 100
 """How often a reader reads manifest and log that the writer has replaced meanwhile."""
@@ -57,7 +55,7 @@ class RecoveredMap:
     """
 
     definition: MapDefinition
-    stored: tuple[StoredSegment, ...]
+    stored: Sequence[StoredSegment]
     version: MapVersion
     flushed: int
     applied: int
@@ -196,7 +194,7 @@ def recover_map(
     """Open the segments of a map of a version, which has no log. A missing file is no damage: the version may end, and
     so all segments are opened now."""
     try:
-        stored = _opened_segments(groups, entry, definition, directory, (), lazily=False)
+        stored = open_segments(groups, entry, definition, directory, (), lazily=False)
         return RecoveredMap(definition, stored, version_of(definition, stored), entry.flushed, entry.flushed)
     except StorageError as error:
         if may_pass(error):
@@ -223,8 +221,12 @@ def _recovered_map(
     definition = _understood(manifest_path, map_definition, entry)
     directory = directory_of(definition)
     try:
-        lazily = keeps_files and sum(group.segments for group in entry.groups) > MOST_OPENED
-        stored = _opened_segments(groups, entry, definition, directory, opened, lazily=lazily)
+        stored: Sequence[StoredSegment]
+        if keeps_files and (statistics := read_by_group(entry)) is not None:
+            stored = open_groups(groups, entry, definition, directory, opened, statistics)
+        else:
+            lazily = keeps_files and has_many_segments(entry)
+            stored = open_segments(groups, entry, definition, directory, opened, lazily=lazily)
         version = version_of(definition, stored)
     except FileNotFoundError as error:
         if not missing_is_damage:
@@ -243,25 +245,3 @@ def _recovered_map(
 def _damaged_map(definition: MapDefinition, entry: MapEntry, error: StorageError) -> RecoveredMap:
     damaged = DamagedMap(error, entry)
     return RecoveredMap(definition, (), version_of(definition, ()), entry.flushed, entry.flushed, damaged)
-
-
-def _opened_segments(
-    groups: PartitionGroups,
-    entry: MapEntry,
-    definition: MapDefinition,
-    directory: SegmentDirectory,
-    opened: Sequence[StoredSegment],
-    *,
-    lazily: bool,
-) -> tuple[StoredSegment, ...]:
-    by_id = {each.segment.id: each for each in opened}
-    stored = []
-    for group, entries in groups.segments_of(entry):
-        span = None if group is None or (group.first, group.end) == (0, entry.partitions) else (group.first, group.end)
-        origin = NAME if group is None else groups.folder(entry.id) / group_name(group)
-        for each, info in zip(entries, segment_infos(entries, definition, origin), strict=True):
-            held = by_id.get(each.id)
-            if held is None or (held.info, held.deletion_file) != (info, each.deletion_file):
-                held = directory.open(definition, info, each.deletion_file, lazily=lazily)
-            stored.append(held if held.group == span else replace(held, group=span))
-    return tuple(stored)

@@ -229,14 +229,18 @@ def _entry_of(each: MapStore) -> MapEntry:
     from remuda.storage.folder.definition_entries import map_entry
     from remuda.storage.folder.group_file import segment_entry
     from remuda.storage.segment.group_ranges import cuts_of
+    from remuda.storage.segment.stored_groups import StoredGroups
 
     if each.availability.damaged is not None:
         return each.availability.damaged.entry
+    stored, batches = each.stored, each.state.batches.pairs()
+    if isinstance(stored, StoredGroups):  # as they were committed
+        entry = map_entry(each.definition, each.state.flushed, ())
+        return replace(entry, groups=stored.refs, statistics=stored.statistics, batches=batches)
     segments = [
-        segment_entry(stored.info, each.definition, stored.deletion_file)
-        for stored in each.stored
-        if stored.info is not None
+        segment_entry(held.info, each.definition, held.deletion_file, len(held.deleted))
+        for held in stored
+        if held.info is not None
     ]
-    cuts = cuts_of(each.stored, each.definition.partitions)
-    entry = map_entry(each.definition, each.state.flushed, segments, cuts)
-    return replace(entry, batches=each.state.batches.pairs())
+    cuts = cuts_of(stored, each.definition.partitions)
+    return replace(map_entry(each.definition, each.state.flushed, segments, cuts), batches=batches)

@@ -9,6 +9,7 @@ import msgspec
 from remuda.catalog import ColumnDefinition, IndexDefinition, IndexType, MapDefinition, ViewDefinition
 from remuda.storage.folder.group_file import GroupRef, SegmentEntry, check_groups, check_segment_names
 from remuda.storage.folder.store_files import ID, check_form
+from remuda.storage.segment.summary.saved_statistics import SavedStatistics  # noqa: TC001 - msgspec reads it
 from remuda.types import SqlType
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class MapEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The partitions at which groups begin, but the first: only of a state that is about to be committed."""
     batches: tuple[tuple[str, int], ...] = ()
     """The last batch of each stream that names its batches."""
+    statistics: SavedStatistics | None = None
+    """Those of all segments together, where these are many."""
 
 
 class ViewEntry(msgspec.Struct, frozen=True):

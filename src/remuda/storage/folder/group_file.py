@@ -46,7 +46,8 @@ _HEAD = "REMUDA GROUP 2"
 class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     """A segment; `summaries` are its statistics as `SavedSummaries` reads them.
 
-    `partitions` are the first and the last partition with a row; None where an earlier version has written the segment.
+    `partitions` are the first and the last partition with a row, `deleted` is how many rows the deletion file has; None
+    where an earlier version has written the entry.
     """
 
     id: str
@@ -57,13 +58,14 @@ class SegmentEntry(msgspec.Struct, frozen=True, array_like=True):
     deletion_file: str | None
     summaries: bytes
     partitions: tuple[int, int] | None = None
+    deleted: int | None = None
 
 
 class GroupRef(msgspec.Struct, frozen=True, array_like=True):
     """Names the file of a partition group.
 
     The group has the partitions from `first` to before `end`. `rows` and `row_bytes` are those of its segments, rows
-    that were deleted since included.
+    that were deleted since included; `deleted` is how many were. Format 3 and earlier ones do not say that.
     """
 
     id: str
@@ -74,6 +76,7 @@ class GroupRef(msgspec.Struct, frozen=True, array_like=True):
     row_bytes: int
     file_bytes: int
     checksum: int
+    deleted: int | None = None
 
 
 def group_name(group: GroupRef) -> str:
@@ -88,7 +91,9 @@ def encode_group(first: int, end: int, segments: Sequence[SegmentEntry]) -> tupl
     raw = _head(checksum) + body
     rows = sum(each.rows for each in segments)
     row_bytes = sum(each.row_bytes for each in segments)
-    return GroupRef(new_id(), first, end, len(segments), rows, row_bytes, len(raw), checksum), raw
+    gone = [each.deleted for each in segments if each.deleted is not None]
+    deleted = sum(gone) if len(gone) == len(segments) else None
+    return GroupRef(new_id(), first, end, len(segments), rows, row_bytes, len(raw), checksum, deleted), raw
 
 
 def write_group(folder: Path, group: GroupRef, raw: bytes) -> None:
@@ -125,6 +130,7 @@ def decode_group(raw: bytes, group: GroupRef, path: Path | str) -> tuple[Segment
         segments = msgspec.msgpack.decode(body, type=tuple[SegmentEntry, ...])
         check_segment_names(segments)
         _check_partitions(segments, group)
+        _check_counts(segments, group)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise damage_error(f"the file of a partition group cannot be read: {error}", path, len(head)) from error
     return segments
@@ -156,6 +162,13 @@ def _check_partitions(segments: Iterable[SegmentEntry], group: GroupRef) -> None
                 raise ValueError(f"the segment {segment.id} has the partitions from {first} to {last}")
 
 
+def _check_counts(segments: Sequence[SegmentEntry], group: GroupRef) -> None:
+    """Raise `ValueError` unless the segments are those that the root counts: it is read without them."""
+    deleted = None if group.deleted is None else sum(each.deleted or 0 for each in segments)
+    if (len(segments), sum(each.rows for each in segments), deleted) != (group.segments, group.rows, group.deleted):
+        raise ValueError("the root counts other segments or rows")
+
+
 def check_groups(groups: Sequence[GroupRef], partitions: int) -> None:
     """Raise `ValueError` for a group of an impossible name, or unless groups are disjoint ranges in ascending order.
 
@@ -163,8 +176,10 @@ def check_groups(groups: Sequence[GroupRef], partitions: int) -> None:
     """
     for group in groups:
         check_form(ID, group.id)
-        if min(group.segments, group.rows, group.row_bytes, group.file_bytes) < 0:
+        if min(group.segments, group.rows, group.row_bytes, group.file_bytes, group.deleted or 0) < 0:
             raise ValueError(f"the partition group {group.id} has less than nothing")
+        if (group.deleted or 0) > group.rows:
+            raise ValueError(f"the partition group {group.id} has more deleted rows than rows")
         if not 0 <= group.first < group.end <= partitions:
             raise ValueError(f"{partitions} partitions have none from {group.first} to {group.end}")
     has_runs = len(groups) > 1 and (groups[0].first, groups[0].end) == (0, partitions)
@@ -173,7 +188,9 @@ def check_groups(groups: Sequence[GroupRef], partitions: int) -> None:
             raise ValueError(f"the partition {other.first} is in two groups")
 
 
-def segment_entry(info: SegmentInfo, definition: MapDefinition, deletion_file: str | None = None) -> SegmentEntry:
+def segment_entry(
+    info: SegmentInfo, definition: MapDefinition, deletion_file: str | None = None, deleted: int = 0
+) -> SegmentEntry:
     summaries = info.summaries
     if not isinstance(summaries, SavedSummaries):
         summaries = save_summaries(definition, summaries)
@@ -186,6 +203,7 @@ def segment_entry(info: SegmentInfo, definition: MapDefinition, deletion_file: s
         deletion_file,
         summaries.raw,
         info.partitions,
+        deleted,
     )
 
 

@@ -1,11 +1,12 @@
 """The manifest: what a folder holds, in two levels. A root, one file replaced by atomic rename, and the files of the
 partition groups that it names (`group_file`).
 
-    REMUDA 3 <checksum>
+    REMUDA 4 <checksum>
     the root in MessagePack: version, log, views, maps with their definitions and groups
 
-Format 2 has one group for each map, and is the same otherwise. Format 1 has all of it in the root, in JSON
-(`manifest_format_1`). Both are read as they are, and the first commit writes this format.
+Format 3 has neither the deleted rows of groups nor the statistics of maps. Format 2 has one group for each map, and is
+the same otherwise. Format 1 has all of it in the root, in JSON (`manifest_format_1`). All are read as they are, and the
+first commit writes this format; a map gets what format 3 lacks by the first commit that changes it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from remuda.storage.wal.log_file import sync_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 3
+FORMAT = 4
 NAME = "MANIFEST"
 MOST_BYTES = 1 << 30
 """Size of the largest root that is read: ten million groups."""
@@ -139,7 +140,7 @@ def _decode(body: bytes, form: type[AnyManifest]) -> AnyManifest:
     return msgspec.msgpack.decode(body, type=form)
 
 
-_DECODERS = {"1": manifest_format_1.decode, "2": _decode, "3": _decode}
+_DECODERS = {"1": manifest_format_1.decode, "2": _decode, "3": _decode, "4": _decode}
 
 
 def _check_names(manifest: Manifest) -> None:

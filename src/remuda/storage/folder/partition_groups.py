@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -9,32 +10,60 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from remuda.errors import StorageError, damage_error
+from remuda.storage.folder.definition_entries import map_definition
 from remuda.storage.folder.group_file import GroupRef, encode_group, group_name, read_group, write_group
 from remuda.storage.folder.store_files import make_folder, remove_file
 from remuda.storage.segment.group_ranges import range_of
 from remuda.storage.segment.segment_file import LEVELS, files_of
+from remuda.storage.segment.summary.saved_statistics import add_statistics, make_statistics
+from remuda.storage.segment.summary.saved_summaries import SavedSummaries, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from remuda.catalog import MapDefinition
     from remuda.storage.folder.definition_entries import MapEntry
     from remuda.storage.folder.group_file import SegmentEntry
     from remuda.storage.folder.manifest import Manifest
+    from remuda.storage.segment.summary.saved_statistics import SavedStatistics
 
     ReadGroup = Callable[[str, GroupRef], tuple[SegmentEntry, ...]]
+
+MOST_OPENED = 16
+"""Segments of a map that are opened with it. A map of more opens each when it is first read."""
+
+
+def has_many_segments(entry: MapEntry) -> bool:
+    """Tell whether a map has so many segments that they are not opened with it."""
+    return sum(group.segments for group in entry.groups) > MOST_OPENED
+
+
+def read_by_group(entry: MapEntry) -> SavedStatistics | None:
+    """Return the statistics of a map whose groups are read when they are needed; None where all are read with it.
+
+    A root of an earlier version does not tell how many rows of a group are deleted, and has no statistics.
+    """
+    tells_all = entry.statistics is not None and all(group.deleted is not None for group in entry.groups)
+    return entry.statistics if tells_all and _is_grouped(entry.groups) else None
+
+
+def _is_grouped(groups: Sequence[GroupRef]) -> bool:
+    return len(groups) > 1 and sum(group.segments for group in groups) > MOST_OPENED
 
 
 class PartitionGroups:
     """Reads and writes the group files of a store, and keeps what the files of one state say.
 
-    `read` gives what the file of a map's group says; without it the file is in the folder of the map.
+    `read` gives what the file of a map's group says; without it the file is in the folder of the map. `transfers` is
+    how many files are read at the same time, where that makes them come sooner.
     """
 
-    __slots__ = ("_held", "_read", "_store")
+    __slots__ = ("_held", "_read", "_store", "_transfers")
 
-    def __init__(self, store: Path, read: ReadGroup | None = None) -> None:
+    def __init__(self, store: Path, read: ReadGroup | None = None, transfers: int = 1) -> None:
         self._store = store
+        self._transfers = transfers
         self._read = read or (lambda map_id, group: read_group(self.folder(map_id), group))
         self._held: dict[str, tuple[SegmentEntry, ...]] = {}
 
@@ -48,6 +77,12 @@ class PartitionGroups:
         if found is None:
             found = self._held[group.id] = self._read(map_id, group)
         return found
+
+    def fetch(self, map_id: str, groups: Sequence[GroupRef]) -> None:
+        """Read several groups before they are asked for one by one."""
+        if self._transfers > 1:
+            with ThreadPoolExecutor(self._transfers) as pool:
+                list(pool.map(lambda group: self.segments_in(map_id, group), groups))
 
     def segments_of(self, entry: MapEntry) -> Iterator[tuple[GroupRef | None, tuple[SegmentEntry, ...]]]:
         """Yield the segments of a map, group by group; those that are in no group file come first, with None."""
@@ -72,12 +107,15 @@ class PartitionGroups:
         """Return the entry of a map with the groups that the state before has for the same segments."""
         if before is None or entry.groups:
             return entry
+        present = entry
+        if before.segments or any(each.deleted is None for each in before.groups):  # of format 3 or earlier
+            present = replace(entry, segments=tuple([replace(each, deleted=None) for each in entry.segments]))
         if before.segments:  # of format 1, which has them in no group file
-            return replace(entry, segments=before.segments) if entry.segments == before.segments else entry
+            return replace(entry, segments=before.segments) if present.segments == before.segments else entry
         held = [(each.first, each.end, self._held.get(each.id)) for each in before.groups]
-        if list(_grouped(entry)) != held:
+        if list(_grouped(present)) != held:
             return entry
-        return replace(entry, groups=before.groups, segments=(), cuts=())
+        return replace(entry, groups=before.groups, statistics=before.statistics, segments=(), cuts=())
 
     def write(self, entry: MapEntry, before: MapEntry | None) -> MapEntry:
         """Write the groups of a map whose segments are in no group file yet, all or none, but for those that are as in
@@ -95,7 +133,25 @@ class PartitionGroups:
         except BaseException:
             self.remove(replace(entry, groups=tuple(groups)), before)
             raise
-        return replace(entry, groups=tuple(groups), segments=(), cuts=())
+        statistics = self._statistics(entry, groups, before) if _is_grouped(groups) else None
+        return replace(entry, groups=tuple(groups), statistics=statistics, segments=(), cuts=())
+
+    def _statistics(self, entry: MapEntry, groups: Sequence[GroupRef], before: MapEntry | None) -> SavedStatistics:
+        """Return the statistics of a map: those of the state before with the new segments, or of all segments."""
+        definition = map_definition(entry)
+        if before is not None and before.statistics is not None and before.columns == entry.columns:
+            present = {each.id for each in groups}
+            gone = [self._held.get(each.id) for each in before.groups if each.id not in present]
+            known = {each.id for segments in gone for each in segments or ()}
+            changed = {each.id for each in groups} - {each.id for each in before.groups}
+            fresh = [each for group in groups if group.id in changed for each in self._held[group.id]]
+            added = [each for each in fresh if each.id not in known]
+            rows = sum(each.rows for each in added)
+            found = add_statistics(definition, before.statistics, _summaries(added, definition), rows)
+            if found is not None:
+                return found
+        rows = sum(group.rows for group in groups)
+        return make_statistics(definition, _summaries(entry.segments, definition), rows)
 
     def write_group(self, map_id: str, first: int, end: int, segments: tuple[SegmentEntry, ...]) -> GroupRef:
         """Write the file of one group and return what names it in a root."""
@@ -130,6 +186,11 @@ class PartitionGroups:
             yield from group_files(entry)
             for _, segments in self.segments_of(entry):
                 yield from segment_files(entry.id, segments)
+
+
+def _summaries(segments: Iterable[SegmentEntry], definition: MapDefinition) -> list[SavedSummaries]:
+    types = types_of(definition)
+    return [SavedSummaries(each.summaries, types) for each in segments]
 
 
 def _grouped(entry: MapEntry) -> Iterator[tuple[int, int, tuple[SegmentEntry, ...]]]:

@@ -86,17 +86,20 @@ class Verification:
 def verify_segments(target: MapStore, pause: Callable[[], None], *, again: bool) -> None:
     """Raises where a byte of a map's present files is not as it was written; those that are not open may wait."""
     from remuda.storage.segment.segment_directory import is_verified
+    from remuda.storage.segment.stored_groups import read_segments
 
-    for stored in target.stored:
+    for stored in target.stored if again else read_segments(target.stored):
         if again or (not is_verified(stored) and stored.segment.is_open and stored.segment.is_whole):
             _verify_segment(target, stored, pause)
 
 
 def _verify_segment(target: MapStore, stored: StoredSegment, pause: Callable[[], None]) -> None:
+    from remuda.storage.segment.stored_groups import read_segments
+
     try:
         target.state.directory.verify(stored, pause)
     except StorageError:
-        present = next((each for each in target.stored if each.segment.id == stored.segment.id), None)
+        present = next((each for each in read_segments(target.stored) if each.segment.id == stored.segment.id), None)
         if target.availability.destroyed:
             return
         if present is stored:

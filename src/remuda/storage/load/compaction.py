@@ -149,7 +149,9 @@ def flush_memtable(
             if deletions.count(length) < each.segment.rows:
                 kept.append(directory.with_deleted(each, deletions.positions(length)))
         names = [column.name for column in version.definition.columns]
-        recent = MapSnapshot(version, length).sources[-1].read(names, 0, length)
+        source = MapSnapshot(version, length).memtable_source
+        assert source is not None, "the memtable has an entry"
+        recent = source.read(names, 0, length)
         check_cancelled()
         added = [directory.add(build_segment(version.definition, recent))] if recent.num_rows else []
         kept += added

@@ -14,7 +14,7 @@ from remuda.storage.load.conforming import conform
 from remuda.storage.load.group_compaction import optimize_groups
 from remuda.storage.load.load_runs import GatheredLoad
 from remuda.storage.load.upsert_keys import one_of_each_key
-from remuda.storage.state.map_version import version_of
+from remuda.storage.state.grouped_version import version_of
 from remuda.types.arrow_arrays import flat, stored_list
 
 Answer = TypeVar("Answer")

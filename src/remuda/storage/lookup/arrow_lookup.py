@@ -114,7 +114,7 @@ def lookup_by_key(
         owned[within] = True
         missing = np.flatnonzero(owned[partitions])
     order, parts, taken = np.full(count, -1, np.int64), [], 0
-    for source in _sources(snapshot):
+    for source in _sources(snapshot, np.unique(partitions[missing])):
         asked = missing if source.partitions is None else missing[_within(partitions[missing], source.partitions)]
         if not len(asked):
             continue
@@ -221,19 +221,23 @@ def _each(
     return np.repeat(np.arange(len(found)), counts), np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
 
 
-def _sources(snapshot: MapSnapshot) -> Iterator[KeyedRows]:
-    """Yield the memtable, if it has entries, then the segments, newest first."""
+def _sources(snapshot: MapSnapshot, partitions: np.ndarray) -> Iterator[KeyedRows]:
+    """Yield the memtable, if it has entries, then the segments that can have rows of partitions, newest first."""
     if snapshot.length:
         if snapshot.keyed_memtable is None:
             snapshot.keyed_memtable = _memtable_rows(snapshot)
         yield snapshot.keyed_memtable
-    for _, source in reversed(list(_segments(snapshot))):
+    for _, source in reversed(list(_segments(snapshot, partitions))):
         yield source
 
 
-def _segments(snapshot: MapSnapshot) -> Iterator[tuple[Segment, KeyedRows]]:
+def _segments(snapshot: MapSnapshot, partitions: np.ndarray | None = None) -> Iterator[tuple[Segment, KeyedRows]]:
+    """Yield the segments, all or those that can have rows of partitions."""
     version, length = snapshot.version, snapshot.length
-    for segment, deletions in zip(version.segments, version.deletions, strict=True):
+    parts = (
+        zip(version.segments, version.deletions, strict=True) if partitions is None else version.parts_of(partitions)
+    )
+    for segment, deletions in parts:
         if not segment.rows:
             continue
 

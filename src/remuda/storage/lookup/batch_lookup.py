@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remuda.storage.index.key_index import table_bits
-from remuda.storage.lookup.generated_readers import row_finisher, rows_reader
-from remuda.storage.lookup.point_lookup import make_search, opened_row_reader, opens_few
+from remuda.storage.lookup.generated_readers import row_finisher, row_reader, rows_reader
+from remuda.storage.lookup.point_lookup import make_search, make_search_in_few, opened_row_reader, opens_few
 from remuda.types import INTEGER_RANGES, Kind
 from remuda.types.column_hash import hash_whole_numbers
 from remuda.types.normalized_key import canonical_key
@@ -39,7 +39,12 @@ def make_batch_lookup(version: MapVersion, projection: RowProjection) -> BatchLo
     definition = version.definition
     key_types = [definition.column(name).type for name in definition.key]
     in_memtable = _memtable_reader(version, projection)
-    in_segments = make_search(version, [opened_row_reader(segment, projection) for segment in version.segments])
+    few = opens_few(version)
+    in_segments = (
+        make_search_in_few(version, lambda _, segment: opened_row_reader(segment, projection))
+        if few
+        else make_search(version, [row_reader(segment, projection) for segment in version.segments])
+    )
     is_floating = any(sql_type.is_floating for sql_type in key_types)
 
     def find_each(keys: Sequence[Any]) -> list[Any]:
@@ -50,7 +55,7 @@ def make_batch_lookup(version: MapVersion, projection: RowProjection) -> BatchLo
         in_memtable(keys, rows, length)
         return rows
 
-    if opens_few(version):
+    if few:
         return find_each
     key_type = key_types[0]
     probes = [probe for segment in version.segments if (probe := _prober(segment)) is not None]

@@ -63,6 +63,32 @@ def make_search(version: MapVersion, outcomes: Sequence[Callable[[int], Found]])
     return search
 
 
+def make_search_in_few(
+    version: MapVersion, outcome_of: Callable[[int, Segment], Callable[[int], Found]]
+) -> Callable[[Any], Found | None]:
+    """Do as `make_search` in a map of many segments: those of a partition are looked into when a key of it comes.
+
+    `outcome_of` makes the outcome of a segment, which is given with its number.
+    """
+    restricted, key_hash, partition_of_key = version.restriction(), version.key_hash, version.partition_of_key
+    by_partition: dict[int, Callable[[Any], Found | None]] = {}
+    made: dict[tuple[int, ...], Callable[[Any], Found | None]] = {}
+
+    def search(key: Any) -> Found | None:
+        partition = partition_of_key(key, key_hash(key))
+        found = by_partition.get(partition)
+        if found is None:
+            numbers = restricted.numbers_of(partition)
+            if numbers not in made:
+                few = restricted.version_of(numbers)
+                outcomes = [outcome_of(number, each) for number, each in zip(numbers, few.segments, strict=True)]
+                made[numbers] = make_search(few, outcomes)
+            found = by_partition[partition] = made[numbers]
+        return found(key)
+
+    return search
+
+
 def _probe_of(segment: Segment) -> Callable[[Any, int], int]:
     """Return the function from a key and its hash to the position, or -1; it opens the segment if need be."""
     if segment.is_open:
@@ -137,37 +163,30 @@ MOST_OPENED = 16
 
 def opens_few(version: MapVersion) -> bool:
     """Tell whether a lookup opens the segments that it needs, instead of all: there are many that are not open."""
-    return len(version.segments) > MOST_OPENED and not all(segment.is_open for segment in version.segments)
+    return version.segment_count > MOST_OPENED and not version.is_open
 
 
 def _in_few(version: MapVersion, projection: RowProjection) -> PointLookup:
     """Make the lookup in a map of many segments: that of a version of the segments that cover a partition, when a key
     of the partition is first looked up."""
-    definition, covering = version.definition, version.covering
+    definition, partitions = version.definition, version.definition.partitions
     # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
     restricted = version.restriction()
+    key_hash, partition_of_key = version.key_hash, version.partition_of_key
     made: dict[tuple[int, ...], PointLookup] = {}
 
-    covered: dict[tuple[int, ...], list[int]] = {}
-    for partition, numbers in enumerate(covering):
-        covered.setdefault(numbers, []).append(partition)
-    partitions = len(covering)
+    def find_first(key: Any) -> Any:
+        """Make the lookup of a partition, for its first key and all that follow."""
+        partition = partition_of_key(key, key_hash(key))
+        numbers = restricted.numbers_of(partition)
+        found = made.get(numbers)
+        if found is None:
+            found = made[numbers] = _in_all(restricted.version_of(numbers), projection)
+        without_sign[partition] = with_sign[(partition + WRAP) % partitions] = found
+        return found(key)
 
-    def opening(numbers: tuple[int, ...]) -> PointLookup:
-        def find(key: Any) -> Any:
-            found = made.get(numbers)
-            if found is None:
-                found = made[numbers] = _in_all(restricted(numbers), projection)
-                for partition in covered[numbers]:
-                    without_sign[partition] = with_sign[(partition + WRAP) % partitions] = found
-            return found(key)
-
-        return find
-
-    openings = {numbers: opening(numbers) for numbers in covered}
-    without_sign = [openings[numbers] for numbers in covering]
-    with_sign = [without_sign[(remainder - WRAP) % partitions] for remainder in range(partitions)]
-    key_hash, partition_of_key = version.key_hash, version.partition_of_key
+    without_sign: list[PointLookup] = [find_first] * partitions
+    with_sign = list(without_sign)
 
     def find_by_hash(key: Any) -> Any:
         hashed = key_hash(key)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import ErrorCode, SqlError, StorageError, closed_error, damage_error
 from remuda.storage.segment.segment_directory import is_verified
+from remuda.storage.segment.stored_groups import StoredGroups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,5 +88,7 @@ class MapAvailability:
 
 
 def _is_small_and_unverified(stored: Sequence[StoredSegment]) -> bool:
+    if isinstance(stored, StoredGroups):  # None of its segments is open, and those are verified that are.
+        return False
     unverified = [each.info for each in stored if each.info is not None and not is_verified(each)]
     return bool(unverified) and sum(info.row_bytes for info in unverified) <= VERIFIED_FIRST

@@ -8,6 +8,8 @@ from remuda.expr.cancellation import cancelled_by
 from remuda.storage.load.compaction import flush_memtable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.state.map_state import MapState
 
@@ -23,7 +25,7 @@ class MapFlush:
     def __init__(self, state: MapState) -> None:
         self._state = state
         self.is_needless = False
-        self._superseded: list[tuple[StoredSegment, ...]] = []
+        self._superseded: list[Sequence[StoredSegment]] = []
         """Segments that the manifest in force still names, though a checkpoint has replaced them."""
 
     def run(self, *, needed: bool = False) -> bool:

@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.storage.load.segment_cut import worthwhile_cuts
 from remuda.storage.segment.group_ranges import cuts_of
+from remuda.storage.segment.stored_groups import StoredGroups
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.state.applied_batches import AppliedBatches
-from remuda.storage.state.map_version import MapVersion, version_of, write_again
+from remuda.storage.state.grouped_version import version_of
+from remuda.storage.state.map_version import MapVersion, write_again
 from remuda.storage.state.pending_writes import PendingWrites
 from remuda.storage.wal.writer_lock import UnsafeRecords, WriterLock
 
@@ -101,7 +103,7 @@ class MapState:
         """The last write-ahead record whose effect is in the segments."""
         self.applied = 0
         """The last one whose effect is in the segments or the memtable."""
-        self.stored: tuple[StoredSegment, ...] = ()
+        self.stored: Sequence[StoredSegment] = ()
         self.batches = AppliedBatches()
         self.pending = None if directory.remote is None else PendingWrites()
         """What the newest root does not have, where other processes commit to the store as well."""
@@ -114,7 +116,8 @@ class MapState:
     @property
     def cuts(self) -> list[int]:
         """Return the partitions at which the groups of the map are cut."""
-        return cuts_of(self.stored, self.definition.partitions)
+        stored = self.stored
+        return stored.cuts if isinstance(stored, StoredGroups) else cuts_of(stored, self.definition.partitions)
 
     def worthwhile_cuts(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Sequence[int]:
         """Return the cuts of the groups that rows are to be written into, nothing where they are too few for that."""
@@ -217,10 +220,10 @@ class MapState:
         write_again(version, self.version.memtable.entries(start, stop))
         version.commit()
         self.unsafe = self.unsafe.carried(start, stop)
-        self.stored = tuple(stored)
+        self.stored = stored if isinstance(stored, StoredGroups) else tuple(stored)
         self.use(version)
 
-    def change_definition(self, definition: MapDefinition, stored: tuple[StoredSegment, ...]) -> MapDefinition:
+    def change_definition(self, definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapDefinition:
         """Install a definition with other indexes: positions stay, so the memtable and the deletion vectors are
         shared with the version before."""
         with self.latch:
@@ -245,9 +248,13 @@ class MapState:
         """
         with self.latch:
             present = self.version
-            self.stored = tuple([replace(each, segment=each.segment.unopened()) for each in self.stored])
-            segments = [each.segment for each in self.stored]
-            version = MapVersion(present.definition, segments, present.deletions, present.columns, present.infos)
+            if isinstance(self.stored, StoredGroups):
+                self.stored = self.stored.unopened()
+                version = version_of(present.definition, self.stored)
+            else:
+                self.stored = tuple([replace(each, segment=each.segment.unopened()) for each in self.stored])
+                segments = [each.segment for each in self.stored]
+                version = MapVersion(present.definition, segments, present.deletions, present.columns, present.infos)
             version.live, version.hold = present.live, present.hold
             self.use(version)
             self.mark_committed()

@@ -25,7 +25,9 @@ from remuda.types.normalized_key import canonical_key
 from remuda.types.partition_hash import partition_of, scalar_hasher, to_signed, unsigned_hasher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
 
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.batch_lookup import BatchLookup
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from remuda.storage.lookup.index_lookup import IndexRead
     from remuda.storage.lookup.row_projection import Row, RowProjection
     from remuda.storage.segment.segment import Segment
-    from remuda.storage.segment.segment_directory import StoredSegment
     from remuda.storage.segment.segment_file import SegmentInfo
+    from remuda.storage.segment.summary.column_summary import ColumnSummary
 
 MOST_LOOKUPS = 4096
 """Statements come and go while a version stays."""
@@ -50,11 +52,11 @@ class MapVersion:
 
     __slots__ = (
         "__weakref__",
-        "_before",
         "_covering",
         "_dirty",
         "added",
         "batch_lookups",
+        "before",
         "columns",
         "definition",
         "deletions",
@@ -77,18 +79,25 @@ class MapVersion:
         columns: MemtableColumns | None = None,
         infos: Sequence[SegmentInfo] = (),
     ) -> None:
-        self.definition = definition
+        self.begin(definition, columns)
         self.segments = tuple(segments)
         self.deletions = (
             tuple(deletions) if deletions is not None else tuple(DeletionVector(each.rows) for each in segments)
         )
-        self.columns = columns or MemtableColumns(definition, Memtable())
-        self.memtable = self.columns.memtable
         self.infos = tuple(infos)
-        self.hold: object = None
         self.live = sum(
             each.rows - deletions.deleted for each, deletions in zip(self.segments, self.deletions, strict=True)
         )
+
+    by_group = False
+    """Whether the segments of some partitions are known without those of all."""
+
+    def begin(self, definition: MapDefinition, columns: MemtableColumns | None) -> None:
+        """Set all but the segments, and what is known by them."""
+        self.definition = definition
+        self.columns = columns or MemtableColumns(definition, Memtable())
+        self.memtable = self.columns.memtable
+        self.hold: object = None
         self.added = 0
         self.key_hash = key_hasher(definition)
         self.partition_of_key = key_partitioner(definition)
@@ -96,7 +105,7 @@ class MapVersion:
         self.point_lookups: dict[RowProjection, Callable[[Any], Any]] = {}
         self.batch_lookups: dict[RowProjection, BatchLookup] = {}
         self.index_lookups: dict[IndexRead, IndexLookup] = {}
-        self._before = _RowsBefore()
+        self.before = RowsBefore()
         self._dirty: tuple[DirtyKeys | None] | None = None
 
     @property
@@ -116,24 +125,49 @@ class MapVersion:
             self._dirty = (dirty_keys(self),)
         return self._dirty[0]
 
-    def restriction(self) -> Callable[[tuple[int, ...]], MapVersion]:
-        """Return the function from numbers of segments to a version of these segments, with the same memtable.
+    @property
+    def segment_count(self) -> int:
+        """Return the number of segments, none of which is read for that."""
+        return len(self.segments)
 
-        The function does not hold this version, and its versions are only read: they do not count their rows.
-        """
-        definition, columns, segments, deletions = self.definition, self.columns, self.segments, self.deletions
+    @property
+    def is_open(self) -> bool:
+        """Tell whether all segments are open."""
+        return all(segment.is_open for segment in self.segments)
 
-        def restricted(numbers: tuple[int, ...]) -> MapVersion:
-            chosen = [segments[number] for number in numbers]
-            return MapVersion(definition, chosen, [deletions[number] for number in numbers], columns)
+    @property
+    def summaries(self) -> Sequence[Mapping[str, ColumnSummary]]:
+        """Return summaries of columns that together tell of all segments."""
+        return [segment.summaries for segment in self.segments]
 
-        return restricted
+    def parts_of(self, partitions: np.ndarray) -> Iterable[tuple[Segment, DeletionVector]]:  # noqa: ARG002
+        """Return the segments that can have rows of partitions, and maybe others, with their deletion vectors."""
+        return zip(self.segments, self.deletions, strict=True)
+
+    def sampled_parts(self) -> Iterable[tuple[Segment, DeletionVector]]:
+        """Return the segments of which a sample of rows may be taken."""
+        return zip(self.segments, self.deletions, strict=True)
+
+    def segment_rows(self, length: int) -> int:
+        """Return the number of rows of segments that are live at a length of the memtable."""
+        return sum(
+            each.rows - deletions.count(length) for each, deletions in zip(self.segments, self.deletions, strict=True)
+        )
+
+    def restriction(self) -> Restriction:
+        """Return what makes versions of some of the segments. It does not hold this version."""
+        covering, parts = self.covering, list(zip(self.segments, self.deletions, strict=True))
+        return Restriction(self.definition, self.columns, covering.__getitem__, parts.__getitem__)
+
+    def segment_at(self, number: int) -> Segment:
+        """Return a segment by its number."""
+        return self.segments[number]
 
     def write(self, key: Any, row: Row) -> bool:
         """Appends a row, uncommitted, and tells whether the key was there."""
         memtable = self.memtable
         previous = memtable.newest.get(key, -1)
-        existed = memtable.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
+        existed = memtable.rows[previous] is not None if previous >= 0 else self.delete_in_segments(key) is not None
         memtable.append(key, row, previous)
         if not existed:
             self.added += 1
@@ -149,13 +183,13 @@ class MapVersion:
             if held is not None:
                 old = tuple([held[column] for column in columns])
         else:
-            location = self._delete(key)
+            location = self.delete_in_segments(key)
             if location is not None:
                 number, position = location
-                readers = self._before.readers
+                readers = self.before.readers
                 read = readers.get((number, columns))
                 if read is None:
-                    read = readers[number, columns] = row_reader(self.segments[number], row_projection(columns))
+                    read = readers[number, columns] = row_reader(self.segment_at(number), row_projection(columns))
                 old = read(position)
         memtable.append(key, row, previous)
         if old is None:
@@ -166,7 +200,7 @@ class MapVersion:
         """Appends a tombstone, uncommitted, if the key is there, and tells whether it was."""
         memtable = self.memtable
         previous = memtable.newest.get(key, -1)
-        existed = memtable.rows[previous] is not None if previous >= 0 else self._delete(key) is not None
+        existed = memtable.rows[previous] is not None if previous >= 0 else self.delete_in_segments(key) is not None
         if existed:
             memtable.append(key, None, previous)
             self.added -= 1
@@ -193,7 +227,7 @@ class MapVersion:
         self.point_lookups = {}
         self.batch_lookups = {}
         self.index_lookups = {}
-        self._before = _RowsBefore()
+        self.before = RowsBefore()
 
     def point_lookup(self, projection: RowProjection) -> Callable[[Any], Any]:
         """Return the function from a key to its newest committed row; made once, and then kept in `point_lookups`."""
@@ -226,12 +260,12 @@ class MapVersion:
         """Find the segment and position of a key, also if the memtable has a newer row; deleted rows do not count."""
         if not self.segments:
             return None
-        before = self._before
+        before = self.before
         if before.locate is None:
-            before.locate = make_search(self, [_location_in(number) for number in range(len(self.segments))])
+            before.locate = make_search(self, [location_in(number) for number in range(len(self.segments))])
         return before.locate(key)
 
-    def _delete(self, key: Any) -> tuple[int, int] | None:
+    def delete_in_segments(self, key: Any) -> tuple[int, int] | None:
         """Delete the row that a segment has under the key, from the entry on which is appended next."""
         if not self.segments:
             return None
@@ -242,7 +276,34 @@ class MapVersion:
         return location
 
 
-class _RowsBefore:
+class Restriction:
+    """Makes versions of some segments of a version, with the same memtable. They are only read, and count no rows.
+
+    `numbers_of` gives the numbers of the segments of a partition, `part` a segment by its number.
+    """
+
+    __slots__ = ("_columns", "_definition", "_part", "numbers_of")
+
+    def __init__(
+        self,
+        definition: MapDefinition,
+        columns: MemtableColumns,
+        numbers_of: Callable[[int], tuple[int, ...]],
+        part: Callable[[int], tuple[Segment, DeletionVector]],
+    ) -> None:
+        self._definition = definition
+        self._columns = columns
+        self.numbers_of = numbers_of
+        self._part = part
+
+    def version_of(self, numbers: Sequence[int]) -> MapVersion:
+        """Return the version of these segments."""
+        parts = [self._part(number) for number in numbers]
+        segments, deletions = [segment for segment, _ in parts], [deletions for _, deletions in parts]
+        return MapVersion(self._definition, segments, deletions, self._columns)
+
+
+class RowsBefore:
     """How a write finds and reads the row that it replaces: made when first needed."""
 
     __slots__ = ("locate", "readers")
@@ -272,13 +333,6 @@ def insert_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -
     return len(keys)
 
 
-def version_of(definition: MapDefinition, stored: Sequence[StoredSegment]) -> MapVersion:
-    """Make a version with an empty memtable."""
-    deletions = [DeletionVector(each.segment.rows, each.deleted) for each in stored]
-    infos = [each.info for each in stored if each.info is not None]
-    return MapVersion(definition, [each.segment for each in stored], deletions, infos=infos)
-
-
 def put_rows(version: MapVersion, keys: Sequence[Any], rows: Sequence[Row]) -> None:
     for key, row in zip(keys, rows, strict=True):
         version.write(key, row)
@@ -304,7 +358,7 @@ def _make_room(lookups: dict[Any, Any]) -> None:
         lookups.clear()
 
 
-def _location_in(number: int) -> Callable[[int], tuple[int, int]]:
+def location_in(number: int) -> Callable[[int], tuple[int, int]]:
     return lambda position: (number, position)
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.errors import StorageError
 from remuda.storage.lookup.row_projection import row_projection
-from remuda.storage.state.map_version import version_of, write_again
+from remuda.storage.segment.stored_groups import StoredGroups
+from remuda.storage.state.grouped_version import version_of
+from remuda.storage.state.map_version import write_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,10 +38,10 @@ class PendingWrites:
 
     def __init__(self) -> None:
         self.flushed: list[tuple[Any, Row | None]] = []
-        self.committed: tuple[StoredSegment, ...] = ()
+        self.committed: Sequence[StoredSegment] = ()
         self.checked: set[Any] = set()
 
-    def commit(self, stored: tuple[StoredSegment, ...], *, keeps_keys: bool) -> None:
+    def commit(self, stored: Sequence[StoredSegment], *, keeps_keys: bool) -> None:
         """Note that the newest root names these segments. Keys stay while the memtable may have entries of them."""
         self.committed = stored
         self.flushed.clear()
@@ -50,11 +52,18 @@ class PendingWrites:
         """Write entries on top of another writer's state, unless that has changed a row that they depend on."""
         if found.damaged is not None:
             raise found.damaged.error
-        if _names_of(found.stored) != _names_of(self.committed):
+        if not _is_same(found.stored, self.committed):
             before = version_of(found.definition, self.committed)
             _refuse_changed(found.definition, before, found.version, {key for key, _ in entries} & self.checked)
         write_again(found.version, entries)
         found.version.commit()
+
+
+def _is_same(one: Sequence[StoredSegment], other: Sequence[StoredSegment]) -> bool:
+    """Tell whether two states have the same segments and deletions; of groups it is known without reading them."""
+    if isinstance(one, StoredGroups) and isinstance(other, StoredGroups):
+        return one.refs == other.refs
+    return _names_of(one) == _names_of(other)
 
 
 def _names_of(stored: Iterable[StoredSegment]) -> list[tuple[str, str | None]]:
