@@ -21,6 +21,7 @@ import pytest
 from remuda.catalog import IndexType, MapDefinition, new_id
 from remuda.errors import ErrorCode, RemudaError, SqlError, StorageError
 from remuda.storage import LoadMode, Lookup, MapStore, SegmentInfo, Store, write_segment
+from remuda.storage.folder import kept_versions
 from remuda.storage.folder.delivery import FolderInbox, deliver, delivery_folder, forget, hand_in, own_folder
 from remuda.storage.folder.inbox import ANSWER, CLAIMED, FOLDER, REQUEST
 from remuda.storage.folder.manifest import read_manifest
@@ -412,3 +413,28 @@ def test_a_closed_folder_has_no_thread_and_a_dropped_store_no_owner(closed: Path
     while kept() is not None:  # The thread may just be looking.
         time.sleep(0.001)
         gc.collect()
+
+
+def test_files_that_a_killed_writer_linked_stay_when_the_next_one_takes_the_delivery_over(
+    closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are orphans at its opening and wait for the versions that are kept; then they are committed."""
+    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 3600)
+    with _opened(closed) as found:
+        found.insert(statement_rows(2))
+        found.checkpoint()
+    definition = _definition(closed)
+    delivery, infos = _written(closed, definition, [3])
+    hand_in(closed, delivery, definition, infos, "append")
+    for path in delivery_folder(closed, delivery).iterdir():
+        os.link(path, closed / "maps" / definition.id / path.name)
+    store = Store.open(closed)
+    assert list(closed.glob("versions/*.root"))
+    assert contents(only_map(store).snapshot()) == in_order(_rows_of(1, 2, 3))
+    monkeypatch.setattr(kept_versions, "MOST_VERSIONS", 0)
+    store.vacuum()
+    assert not list(closed.glob("versions/*.root"))
+    store.close()
+    with _opened(closed) as found:
+        assert contents(found.snapshot()) == in_order(_rows_of(1, 2, 3))
+        assert found.damages() == []

@@ -35,6 +35,7 @@ from remuda.storage.folder.store_files import DELIVERY_ID, create_file, list_fil
 from remuda.storage.load.change_load import ChangeRules
 from remuda.storage.segment.segment_file import LEVELS as SEGMENT_LEVELS
 from remuda.storage.segment.segment_file import segment_paths
+from remuda.storage.segment.stored_groups import read_segments
 from remuda.storage.state.applied_batches import BatchId
 from remuda.storage.wal.log_file import sync_folder
 
@@ -195,6 +196,8 @@ class Inbox:
         files = [path for info in infos for path in segment_paths(claimed.with_suffix(""), info)]
         batch = None if delivery.batch is None else BatchId(*delivery.batch)
         try:
+            if target.state.directory.disposal is not None:
+                target.state.directory.disposal.reclaim(folder / path.name for path in files)
             _link(files, folder)
             if delivery.mode == "apply":
                 condition = None if delivery.condition is None else from_json(delivery.condition)
@@ -206,7 +209,7 @@ class Inbox:
         except OutcomeUnknownError:
             raise  # A crash may leave the manifest that names the files.
         except BaseException:
-            committed = {stored.segment.id for stored in target.stored}
+            committed = {stored.segment.id for stored in read_segments(target.stored)}
             for path in files:
                 if path.name.partition(".")[0] not in committed:
                     with suppress(OSError):

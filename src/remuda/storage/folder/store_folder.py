@@ -227,7 +227,7 @@ class StoreFolder:
             for folder in self._map_folders():
                 if folder.name not in maps:
                     files = list_files(folder, levels=SEGMENT_LEVELS, form=MAP_FILE)
-                    self.disposal.retire((folder / name for name in files), version)
+                    self.disposal.retire((folder / name for name in files), version, are_orphans=True)
                     with suppress(OSError):  # Not empty: a reader uses it, or a person has put something there.
                         folder.rmdir()
 

@@ -254,7 +254,7 @@ class SegmentDirectory:
             name for each in known if each.info is not None for name in _file_names(each.info, each.deletion_file)
         }.union(others)
         present = list_files(self.folder, levels=LEVELS, form=MAP_FILE)
-        self.disposal.retire((self.folder / name for name in present if name not in needed), version)
+        self.disposal.retire((self.folder / name for name in present if name not in needed), version, are_orphans=True)
 
     def verify(self, stored: StoredSegment, pause: Callable[[], None] = no_pause) -> None:
         """Compares every byte with its checksum."""
