@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import remuda
 from remuda.errors import StorageError
 from remuda.storage.commit import store_loader
+from remuda.storage.folder import kept_versions
 from remuda.storage.folder.partition_groups import MOST_OPENED
 from remuda.storage.load import group_compaction, map_load, segment_cut
 from remuda.storage.segment.lazy_segment import LazySegment
@@ -20,17 +22,28 @@ ROWS = 20_000
 PARTITIONS = 32
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A map with a segment for each of its partitions."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(segment_cut, "GROUP_BYTES", 4_000)
+        patched.setattr(map_load, "SMALL_LOAD", 0)
+        patched.setattr(kept_versions, "DEFAULT_RETENTION", 0)
+        with remuda.open(folder) as grid:
+            grid.sql(f"CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT, s VARCHAR) WITH (partitions = {PARTITIONS})")
+            grid.sql("CREATE INDEX t_v ON t (v)")
+            grid.load("t", numbered(0, ROWS))
+            assert len(store_of(grid).stored) == PARTITIONS > MOST_OPENED
+    return folder
+
+
+@pytest.fixture
+def path(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that map, in which it goes on with groups of the same size."""
     monkeypatch.setattr(segment_cut, "GROUP_BYTES", 4_000)
     monkeypatch.setattr(map_load, "SMALL_LOAD", 0)
-    with remuda.open(tmp_path) as grid:
-        grid.sql(f"CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT, s VARCHAR) WITH (partitions = {PARTITIONS})")
-        grid.sql("CREATE INDEX t_v ON t (v)")
-        grid.load("t", numbered(0, ROWS))
-        assert len(store_of(grid).stored) == PARTITIONS > MOST_OPENED
-    return tmp_path
+    return Path(shutil.copytree(made, tmp_path / "shop"))
 
 
 def numbered(start: int, stop: int) -> pa.Table:

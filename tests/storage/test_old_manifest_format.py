@@ -30,6 +30,7 @@ from remuda.storage.folder.group_file import segment_entry
 from remuda.storage.folder.inbox import Delivery
 from remuda.storage.folder.manifest import NAME, read_manifest
 from remuda.storage.load import segment_cut
+from remuda.storage.segment.stored_groups import StoredGroups
 from tests.storage.format_1 import saved_map, to_format_1
 
 FIXTURE = Path(__file__).parent / "folder_format_1.zip"
@@ -44,6 +45,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder_2(tmp_path: Path) -> Path:
     return extracted(FIXTURE.with_name("folder_format_2.zip"), tmp_path / "shop.remuda")
+
+
+@pytest.fixture
+def folder_3(tmp_path: Path) -> Path:
+    """The folder of format 2 after a commit of format 3, and a map of twenty groups with deletions."""
+    return extracted(FIXTURE.with_name("folder_format_3.zip"), tmp_path / "shop.remuda")
 
 
 def extracted(archive_path: Path, path: Path) -> Path:
@@ -150,6 +157,43 @@ def test_a_folder_of_format_2_is_upgraded_and_split(folder_2: Path, monkeypatch:
         with remuda.open(folder_2, read_only=read_only) as grid:
             check(grid)
             assert [row.status for row in grid.sql("CHECK TABLE orders")] == ["ok"]
+
+
+def check_wide(grid: Any) -> None:
+    wide = [
+        *((number, -1 if number == 1500 else number % 100, f"text {number % 7}") for number in range(40, 2000)),
+        (5000, 1, "tail"),
+    ]
+    assert len(grid.map("wide")) == len(wide)
+    assert grid.sql("SELECT * FROM wide ORDER BY id").fetchall() == wide
+    assert grid.map("wide").get(7) is None
+    assert grid.map("wide")[1500].v == -1
+    assert grid.sql("SELECT COUNT(*) FROM wide WHERE v = 41").fetchall() == [(20,)]
+
+
+def test_a_folder_of_format_3_is_read_without_being_changed(folder_3: Path) -> None:
+    assert is_old(folder_3, 3)
+    before = {path: path.read_bytes() for path in folder_3.rglob("*") if path.is_file()}
+    with remuda.open(folder_3, read_only=True) as grid:
+        check(grid)
+        check_wide(grid)
+        assert not isinstance(grid.store.map(grid.store.catalog.find_map("wide", ("public",))).stored, StoredGroups)
+    assert {path: path.read_bytes() for path in folder_3.rglob("*") if path.is_file()} == before
+
+
+def test_the_first_change_of_a_map_of_format_3_upgrades_it(folder_3: Path) -> None:
+    with remuda.open(folder_3) as grid:
+        check_wide(grid)
+        grid.checkpoint()  # of the row that was only in the log
+    assert is_old(folder_3, 4)
+    (entry,) = [each for each in read_manifest(folder_3).maps if each.name == "wide"]
+    assert sum(group.rows - group.deleted for group in entry.groups if group.deleted is not None) == 1961
+    for read_only in (True, False):
+        with remuda.open(folder_3, read_only=read_only) as grid:
+            assert isinstance(grid.store.map(grid.store.catalog.find_map("wide", ("public",))).stored, StoredGroups)
+            check(grid)
+            check_wide(grid)
+            assert [row.status for row in grid.sql("CHECK TABLE wide")] == ["ok"]
 
 
 def test_opening_alone_writes_nothing_where_nothing_has_changed(tmp_path: Path) -> None:

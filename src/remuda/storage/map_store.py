@@ -19,7 +19,7 @@ from remuda.storage.map_statistics import StatisticsKeeper
 from remuda.storage.row_check import RowCheck
 from remuda.storage.segment.checksum import no_pause
 from remuda.storage.segment.segment_directory import is_verified
-from remuda.storage.segment.stored_groups import read_segments
+from remuda.storage.segment.stored_groups import read_segments, readable_segments
 from remuda.storage.snapshot import MapSnapshot
 from remuda.storage.state.map_availability import MapAvailability
 from remuda.storage.state.map_flush import MapFlush
@@ -509,7 +509,9 @@ class MapStore:
     def damages(self) -> list[StorageError]:
         """Verify every segment again, and return what is wrong."""
         with self._using_proven():
-            found = [damage for stored in self.stored for damage in self.state.directory.damages(stored)]
+            found = [
+                damage for stored in readable_segments(self.stored) for damage in self.state.directory.damages(stored)
+            ]
         damage = next((each for each in found if not may_pass(each)), None)
         if damage is not None:
             self.availability.mark_damaged(damage)

@@ -164,7 +164,7 @@ class Store:
         try:
             folder.lock()
             loader.open_for_writing()
-            store.verification.start()
+            store.verification.start(loader.late)
             if store._inbox is not None:
                 store._inbox.start()
         except OSError as error:

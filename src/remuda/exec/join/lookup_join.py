@@ -66,8 +66,8 @@ class LookupJoinExec(UnaryExec):
     def setup(self, context: ExecContext) -> None:
         super().setup(context)
         self._context = context
-        self._sources = context.snapshot(self._node.map.id).sources
         self._partitions = own_partitions(self._node.map, context)
+        self._sources = context.snapshot(self._node.map.id).sources_of(self._partitions)
 
     def advance(self) -> IterationResult:
         if self._context.weight.should_offload:

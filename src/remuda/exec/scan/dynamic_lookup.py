@@ -83,7 +83,7 @@ def _found_by_index(
     assert rule.most_entries is not None
     types = [node.map.column(name).type for name in rule.columns]
     stored = list(zip(*map(stored_list, keys, types), strict=True))
-    sources = context.snapshot(node.map.id).sources
+    sources = context.snapshot(node.map.id).sources_of(partitions)
     found = [find_matches(source, rule.index.id, stored, partitions, context.verify) for source in sources]
     entries = sum(len(matches.positions) for matches in found)
     if len(stored) / max(1, rule.most_keys) + entries / max(1, rule.most_entries) > 1.0:

@@ -77,10 +77,11 @@ class OrderedIndexScanExec(IteratorExec):
         if choice.number and not self._has_room(choice.entries, context):
             choice = in_order(node, values)
         choice.note(context.activity)
+        sources = snapshot.sources_of(partitions)
         if choice.number == 0:
-            readers = [self._read_in_order(source, choice.lookups, partitions, context) for source in snapshot.sources]
+            readers = [self._read_in_order(source, choice.lookups, partitions, context) for source in sources]
         else:
-            readers = [self._read_sorted(source, choice, partitions, context) for source in snapshot.sources]
+            readers = [self._read_sorted(source, choice, partitions, context) for source in sources]
         self.start(context, self._merged(readers, context))
 
     def _has_room(self, entries: int, context: ExecContext) -> bool:

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
 from remuda.storage.commit.commit_retry import FileGoneError, RootTakenError
+from remuda.storage.commit.late_orphans import late_orphans
 from remuda.storage.commit.recovery import recover
 from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
 from remuda.storage.folder.reader_lease import ReaderLease, can_lease, leave_lease, take_lease
+from remuda.storage.segment.stored_groups import StoredGroups
 from remuda.storage.state.pending_writes import WriteConflictError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remuda.storage.commit.recovery import Recovered
     from remuda.storage.commit.store_writer import StoreWriter
     from remuda.storage.folder.store_folder import StoreFolder
+    from remuda.storage.map_store import MapStore
     from remuda.storage.remote.remote_folder import RemoteFolder
     from remuda.storage.remote.remote_pins import RemotePin
     from remuda.storage.state.store_state import StoreState
@@ -41,6 +46,8 @@ class StoreLoader:
         """The pin that was read last; None where the newest state was read."""
         self.dropped_tail: DroppedTail | None = None
         """What the opening cut off of the write-ahead log."""
+        self.late: list[Callable[[Callable[[], None]], None]] = []
+        """What is left to be done in the background, given a pause."""
 
     def open_for_writing(self) -> None:
         """Load the folder, which is locked, or begin a new one, and remove what a crash has left there.
@@ -83,8 +90,16 @@ class StoreLoader:
         folder.remove_orphans(state.maps, found)
         for each in state.maps.values():
             if each.availability.damaged is None:
-                names = folder.group_files(each.definition.id)
-                each.state.directory.remove_orphans(each.stored, names, found)
+                self._remove_orphans(each, found)
+
+    def _remove_orphans(self, of_map: MapStore, version: int) -> None:
+        """Remove the orphan files of a map, or see to it later. A mirror of a remote store is new, and has none."""
+        folder, map_id = self._folder, of_map.definition.id
+        if not isinstance(of_map.stored, StoredGroups):
+            of_map.state.directory.remove_orphans(of_map.stored, folder.group_files(map_id), version)
+        elif folder.remote is None and folder.disposal is not None:
+            path, entry = folder.groups.folder(map_id), folder.entry(map_id)
+            self.late.append(late_orphans(path, entry, folder.groups, folder.disposal, version))
 
     def _report_dropped(self, dropped: DroppedTail) -> None:
         self.dropped_tail = dropped

@@ -54,7 +54,8 @@ def open_groups(
             entries = groups.segments_in(entry.id, group)
             return tuple(_open(groups, entry, definition, directory, group, entries, earlier, lazily=True))
         except FileNotFoundError as error:
-            raise damage_error("a file named in the manifest is missing", error.filename) from error
+            missing = groups.folder(entry.id) / str(error.filename)
+            raise damage_error("a file named in the manifest is missing", missing) from error
 
     known = _known(opened, definition)
     made = []

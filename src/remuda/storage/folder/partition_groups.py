@@ -78,9 +78,13 @@ class PartitionGroups:
             found = self._held[group.id] = self._read(map_id, group)
         return found
 
+    def read_unheld(self, map_id: str, group: GroupRef) -> tuple[SegmentEntry, ...]:
+        """Return the segments of a group without keeping them, for work that goes through all groups once."""
+        return self._held.get(group.id) or self._read(map_id, group)
+
     def fetch(self, map_id: str, groups: Sequence[GroupRef]) -> None:
         """Read several groups before they are asked for one by one."""
-        if self._transfers > 1:
+        if self._transfers > 1 and len(groups) > 1:
             with ThreadPoolExecutor(self._transfers) as pool:
                 list(pool.map(lambda group: self.segments_in(map_id, group), groups))
 
@@ -179,11 +183,24 @@ class PartitionGroups:
 
     # Names
 
+    def known_files(self, manifest: Manifest) -> dict[str, list[str]]:
+        """Return by the ids of groups the files of their segments: of groups that were read, or written.
+
+        A commit changes no other groups, so these have all the files that are new in it.
+        """
+        return {
+            group.id: [name for name, _ in segment_files(entry.id, self._held[group.id])]
+            for entry in manifest.maps
+            for group in entry.groups
+            if group.id in self._held
+        }
+
     def named_files(self, manifest: Manifest) -> Iterator[tuple[str, SegmentEntry | GroupRef | None]]:
         """Yield the files of a state by their names within the store: those of groups with what names them, rows of
         segments with their entries."""
         for entry in manifest.maps:
             yield from group_files(entry)
+            self.fetch(entry.id, [group for group in entry.groups if group.id not in self._held])
             for _, segments in self.segments_of(entry):
                 yield from segment_files(entry.id, segments)
 

@@ -141,6 +141,15 @@ def refuse_link(path: Path) -> None:
         raise StorageError("a symbolic link or a file stands where a store has a folder", path)
 
 
+def list_names(folder: Path, *, levels: int) -> list[str]:
+    """Return the names of all that is in a folder: none where it is missing or is none of ours."""
+    try:
+        with open_folder(folder, levels) as descriptor:
+            return os.listdir(descriptor)  # noqa: PTH208 - a descriptor is no path
+    except (FileNotFoundError, StorageError):
+        return []
+
+
 def list_files(folder: Path, *, levels: int, form: re.Pattern[str]) -> list[str]:
     """Return names of the regular files whose names have this form: none where the folder is missing or is none of
     ours."""

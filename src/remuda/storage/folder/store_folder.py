@@ -89,7 +89,9 @@ class StoreFolder:
         self.wal: WriteAheadLog | None = None
         self.versions = KeptVersions(path)
         self.disposal = None if read_only else Disposal(path, self.versions)
-        self.groups = PartitionGroups(path)
+        self.groups = (
+            PartitionGroups(path) if remote is None else PartitionGroups(path, remote.read_group, remote.transfers)
+        )
         self._durability = durability
         self._lock: FolderLock | None = None
         self._log_files = [(1, 1)]
@@ -314,6 +316,10 @@ class StoreFolder:
     def _entries(self) -> dict[str, MapEntry]:
         """Return the entries of the maps in the root that was read or written last."""
         return {} if self._manifest is None else {entry.id: entry for entry in self._manifest.maps}
+
+    def entry(self, map_id: str) -> MapEntry:
+        """Return the entry of a map in the root that was read or written last."""
+        return self._entries()[map_id]
 
     def group_files(self, map_id: str) -> set[str]:
         """Return the names of a map's group files."""

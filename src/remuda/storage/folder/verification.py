@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
@@ -39,9 +40,12 @@ class Verification:
         self._thread: Thread | None = None
         self._again = False
         self._stopped = False
+        self._first: deque[Callable[[Callable[[], None]], None]] = deque()
 
-    def start(self) -> None:
+    def start(self, first: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
+        """Read what was opened; `first` is other work of an opening for this thread, which is given a pause."""
         with self._lock:
+            self._first.extend(first)
             self._again = True
             if self._thread is None and not self._stopped and any(each.stored for each in self._maps()):
                 self._thread = Thread(target=self._run, name="remuda-verification", daemon=True)
@@ -71,6 +75,8 @@ class Verification:
                 continue
 
     def _verify_all(self) -> None:
+        while self._first:
+            self._first.popleft()(self._pause)
         for each in list(self._maps()):
             try:
                 each.verify(self._pause, again=False)

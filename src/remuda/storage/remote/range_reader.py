@@ -28,6 +28,15 @@ _MOST_OPEN = 64
 as long as it is open."""
 
 
+def gone_error(shown: str) -> FileGoneError:
+    """Report a file that is named by the state which is read."""
+    message = (
+        "a file of the store is gone: the state that is read is older than the retention, or the store is damaged; "
+        "refresh, and ask again"
+    )
+    return FileGoneError(message, shown)
+
+
 class RangeReader:
     """Reads ranges of the files of one store, by any number of threads."""
 
@@ -58,11 +67,7 @@ class RangeReader:
             try:
                 return use(self._file(name))
             except FileNotFoundError as error:
-                raise FileGoneError(
-                    "a file of the store is gone: the state that is read is older than the retention, or the store is "
-                    "damaged; refresh, and ask again",
-                    self.shown(name),
-                ) from error
+                raise gone_error(self.shown(name)) from error
             except (OSError, pa.ArrowException) as error:
                 self._forget(name)  # Opened anew it tells whether it is still there.
                 failure = error

@@ -17,14 +17,16 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from remuda.catalog import new_id
 from remuda.errors import StorageError
 from remuda.storage.commit.commit_retry import RootTakenError
 from remuda.storage.folder.execution_pin import given_up
+from remuda.storage.folder.group_file import group_name, read_group
 from remuda.storage.folder.manifest import MOVED, NAME, Manifest, Root, decode_manifest
-from remuda.storage.folder.partition_groups import PartitionGroups, group_files, segment_files
+from remuda.storage.folder.partition_groups import PartitionGroups, group_files, read_by_group, segment_files
+from remuda.storage.remote.range_reader import gone_error
 from remuda.storage.remote.remote_files import TRANSFERS
 from remuda.storage.remote.remote_pins import RemotePin, RemotePins
 from remuda.storage.remote.remote_segments import RemoteSegments
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from remuda.storage.folder.definition_entries import MapEntry
-    from remuda.storage.folder.group_file import GroupRef
+    from remuda.storage.folder.group_file import GroupRef, SegmentEntry
     from remuda.storage.remote.remote_location import RemoteLocation
 
 _COMPRESSED = frozenset({".arrow", ".keys", ".index"})
@@ -64,7 +66,12 @@ class _Moment:
 
 
 class RemoteFolder:
-    """Keeps a mirror of the newest root of a remote store, and commits the next one."""
+    """Keeps a mirror of the newest root of a remote store, and commits the next one.
+
+    Group files of large maps are fetched when they are needed, `transfers` of them at the same time.
+    """
+
+    transfers = TRANSFERS
 
     def __init__(self, location: RemoteLocation) -> None:
         self.location = location
@@ -84,11 +91,13 @@ class RemoteFolder:
         """Whether the manifest of an old store may still be there, which versions that know no roots would read."""
         self._seen = _Moment()
         """When that root was known to be the newest."""
-        self._present: frozenset[str] = frozenset()
-        """The files that root names."""
+        self._present: set[str] = set()
+        """The files that root names; of maps whose groups are read when they are needed, as far as they were read."""
+        self._in_groups: dict[str, list[str]] = {}
+        """The files of segments that group files name, as far as this process has read or written these."""
         self._uploaded: dict[str, _Moment] = {}
         """When files were uploaded that no root of this process names yet."""
-        self._retired: frozenset[str] = frozenset()
+        self._retired: set[str] = set()
         """Files in the mirror that the root before named, and that one does not."""
 
     @property
@@ -137,23 +146,46 @@ class RemoteFolder:
         """Fetch the files that a root names and the mirror has not, and then put the root into the mirror."""
         for folder in ("wal", *(f"maps/{entry.id}" for entry in manifest.maps)):
             (self.local / folder).mkdir(parents=True, exist_ok=True)
+        late = [entry for entry in manifest.maps if read_by_group(entry) is not None]
+        whole = replace(manifest, maps=[entry for entry in manifest.maps if read_by_group(entry) is None])
         with ThreadPoolExecutor(TRANSFERS) as pool:
-            groups = dict(each for entry in manifest.maps for each in group_files(entry))
+            groups = dict(each for entry in whole.maps for each in group_files(entry))
             list(pool.map(self._bring, groups.items()))
-            files = dict(PartitionGroups(self.local).named_files(manifest))
+            files = {name for name, _ in PartitionGroups(self.local).named_files(whole)}
             deletions = [name for name in files if PurePosixPath(name).suffix == ".deleted"]
             list(pool.map(self._bring, ((name, None) for name in deletions)))
+        named = {group.id for entry in manifest.maps for group in entry.groups}
+        self._in_groups = {group: names for group, names in self._in_groups.items() if group in named}
+        files.update(name for entry in late for name, _ in group_files(entry))
+        files.update(name for names in self._in_groups.values() for name in names)
         self._fetch_logs(manifest)
         (self.local / NAME).write_bytes(raw)
-        for gone in self._retired - files.keys():
+        for gone in self._retired - files:
             (self.local / gone).unlink(missing_ok=True)
         # Until the store has gone over to the new state, its verification may look for files of the old one.
-        self._retired = self._present - files.keys()
-        self._version, self._present = manifest.version, frozenset(files)
+        self._retired = self._present - files
+        self._version, self._present = manifest.version, files
         self._replaced = None if isinstance(manifest, Root) else manifest
         # A root with a log was made of the manifest of an old store, by a writer that may have ended right behind it.
         self._is_unmarked = not isinstance(manifest, Root) or manifest.has_log
         self._cache.make_room()
+
+    def read_group(self, map_id: str, group: GroupRef) -> tuple[SegmentEntry, ...]:
+        """Return what the file of a group says, fetched with the files of its deletions when they are first needed."""
+        folder = self.local / "maps" / map_id
+        name = f"maps/{map_id}/{group_name(group)}"
+        try:
+            self._bring((name, group))
+            segments = read_group(folder, group)
+            names = [name for name, _ in segment_files(map_id, segments)]
+            for each in names:
+                if PurePosixPath(each).suffix == ".deleted":
+                    self._bring((each, None))
+        except FileNotFoundError as error:
+            raise gone_error(error.filename) from error
+        self._in_groups[group.id] = names
+        self._present.update(names)
+        return segments
 
     def fetch_map(self, entry: MapEntry) -> None:
         """Bring what opening a map of a version needs into the mirror: group files, and those of deletions."""
@@ -172,7 +204,8 @@ class RemoteFolder:
 
     def publish(self, manifest: Manifest, groups: PartitionGroups) -> None:
         """Commit this state as the next root. `RootTakenError` says that another writer was faster: nothing is done."""
-        files = {name for name, _ in groups.named_files(manifest)}
+        names = groups.known_files(manifest)
+        files = {name for entry in manifest.maps for name, _ in group_files(entry)}.union(*names.values())
         self._upload_all(files - self._present, {each.id: each.compression for each in manifest.maps})
         if self._version == 0 or self._is_unmarked:
             self._begin_roots()
@@ -180,7 +213,8 @@ class RemoteFolder:
         self._roots.create(_without_log(manifest))
         if self._seen.age() >= max(self.location.retention / 2, _LONG_PAUSE):
             self._roots.refuse_reused(manifest.version)
-        self._version, self._present, self._seen = manifest.version, frozenset(files), _Moment()
+        self._version, self._present, self._seen = manifest.version, files, _Moment()
+        self._in_groups = names
         self._uploaded = {}
         sweep(self._files, self._roots, groups, manifest, self.location.retention)
 

@@ -226,7 +226,8 @@ class SegmentDirectory:
 
         With `named=False` no state has named it, so that only this process can still use it.
         """
-        if self.folder is None or self.disposal is None:
+        before = list(before)
+        if self.folder is None or self.disposal is None or not before:
             return
         version = self.disposal.version if named else 0
         needed = {each.segment.id: each for each in after}

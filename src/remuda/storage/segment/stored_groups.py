@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
+from remuda.errors import StorageError
 from remuda.storage.segment.summary.saved_summaries import SavedSummaries, types_of
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class StoredGroups(Sequence["StoredSegment"]):
     def read(self, numbers: Iterable[int]) -> None:
         """Read several groups, if they are elsewhere by requests at the same time."""
         unread = [each for each in (self.groups[number] for number in numbers) if not each.is_read]
-        if len(unread) > 1:
+        if unread:
             self._fetch([each.ref for each in unread])
         for each in unread:
             each.stored  # noqa: B018 - reads it
@@ -155,6 +157,16 @@ class StoredGroups(Sequence["StoredSegment"]):
         self.read(range(len(self.groups)))
         for each in self.groups:
             yield from each.stored
+
+
+def readable_segments(stored: Sequence[StoredSegment]) -> Iterator[StoredSegment]:
+    """Yield the segments of a map, but for those of groups whose files are damaged: these are told by themselves."""
+    if isinstance(stored, StoredGroups):
+        for each in stored.groups:
+            with suppress(StorageError):
+                yield from each.stored
+    else:
+        yield from stored
 
 
 def read_segments(stored: Sequence[StoredSegment]) -> Sequence[StoredSegment]:
