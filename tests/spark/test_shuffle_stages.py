@@ -155,7 +155,7 @@ def test_the_payload_of_a_task_does_not_grow_with_the_tasks(monkeypatch: pytest.
         found = stages("SELECT x.g, COUNT(*) FROM m x JOIN m y ON x.a = y.id GROUP BY x.g", slots=tasks)
         assert len(found.last.tasks) == tasks
         mailbox = Mailbox(SentBlocks(sender, 2**62 + sender) for sender in range(tasks))
-        own = own_works(found, found.last, mailbox)
+        own = own_works(found, found.last, mailbox, {})
         sizes[tasks] = max(len(pickle.dumps(work)) for work in own.values())
     assert sizes[250] <= sizes[10] < 500
 

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_builder import build_segment
     from remuda.storage.segment.segment_file import SegmentInfo, write_segment
-    from remuda.storage.snapshot import MapSnapshot, SnapshotDescription, open_snapshot
+    from remuda.storage.snapshot import DescribedSegments, MapSnapshot, SnapshotDescription, open_snapshot
     from remuda.storage.store import Store
     from remuda.storage.wal.durability import Durability
 
 __all__ = [
     "UNBOUNDED",
     "ColumnRows",
+    "DescribedSegments",
     "Durability",
     "IndexLookup",
     "IndexRead",
@@ -59,6 +60,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "ColumnRows": "lookup.row_projection",
+        "DescribedSegments": "snapshot",
         "Durability": "wal.durability",
         "IndexLookup": "lookup.index_lookup",
         "IndexRead": "lookup.index_lookup",

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
@@ -26,8 +27,6 @@ from remuda.storage.state.map_version import MapVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
-
     from remuda.catalog import MapDefinition
     from remuda.storage.lookup.arrow_lookup import KeyedRows
     from remuda.storage.remote.remote_location import RemoteLocation
@@ -37,6 +36,18 @@ if TYPE_CHECKING:
 
 MOST_ASKED = 16
 """Sources that are asked for the rows of some partitions whether or not they have any."""
+
+
+MOST_REPEATED = 4
+"""Tasks that are told each for itself of a segment that they read; of one that more of them read, all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSegments:
+    """Describes segments as plain data that pickles; `deletions` has the deleted positions of each."""
+
+    infos: tuple[SegmentInfo, ...] = ()
+    deletions: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,13 @@ class SnapshotDescription:
     deletions: tuple[np.ndarray, ...]
     memtable_rows: bytes
     remote: RemoteLocation | None = None
+
+    def with_segments(self, others: DescribedSegments) -> SnapshotDescription:
+        """Return the description with further segments."""
+        if not others.infos:
+            return self
+        segments, deletions = (*self.segments, *others.infos), (*self.deletions, *others.deletions)
+        return replace(self, segments=segments, deletions=deletions)
 
 
 class MapSnapshot:
@@ -127,6 +145,23 @@ class MapSnapshot:
 
     def describe(self) -> SnapshotDescription:
         """Describe the snapshot for another process. The caller keeps this one, and so the files, meanwhile."""
+        version = self.version
+        parts = zip(version.infos, version.deletions, strict=True)
+        return self._described_memtable().with_segments(self._described(parts))
+
+    def describe_for(self, shares: Sequence[np.ndarray]) -> tuple[SnapshotDescription, list[DescribedSegments]]:
+        """Describe the snapshot for tasks that each read some partitions: what all are told, and each for itself.
+
+        The shares have disjoint partitions in ascending order.
+        """
+        parts = list(self.version.described_parts(np.concatenate([np.empty(0, np.int64), *shares])))
+        shared, own = _divided([(segment.first_partition, segment.last_partition) for _, segment, _ in parts], shares)
+        described = [(info, deletions) for info, _, deletions in parts]
+        header = self._described_memtable().with_segments(self._described(described[number] for number in shared))
+        return header, [self._described(described[number] for number in numbers) for numbers in own]
+
+    def _described_memtable(self) -> SnapshotDescription:
+        """Describe the snapshot without its segments."""
         if self._directory is None or self._directory.folder is None:
             raise StorageError(
                 f"{self.definition.name} is in the memory of this process: open a folder to read it from others",
@@ -137,11 +172,38 @@ class MapSnapshot:
         if (recent := self.memtable_source) is not None:
             batch = recent.read(names, 0, self.length)
             memtable_rows = batch_to_bytes(batch) if batch.num_rows else b""
-        deletions = tuple(each.positions(self.length) for each in self.version.deletions)
         folder, remote = str(self._directory.folder), self._directory.remote
-        # Without statistics, which planning has used: they are nearly all of what is known of a segment.
-        infos = tuple(replace(info, summaries={}) for info in self.version.infos)
-        return SnapshotDescription(folder, self.definition, infos, deletions, memtable_rows, remote)
+        return SnapshotDescription(folder, self.definition, (), (), memtable_rows, remote)
+
+    def _described(self, parts: Iterable[tuple[SegmentInfo, DeletionVector]]) -> DescribedSegments:
+        """Describe segments without statistics, which planning has used: they are nearly all that is known of one."""
+        parts = list(parts)
+        return DescribedSegments(
+            tuple(replace(info, summaries={}) for info, _ in parts),
+            tuple(deletions.positions(self.length).astype(np.uint32) for _, deletions in parts),
+        )
+
+
+def _divided(spans: Sequence[tuple[int, int]], shares: Sequence[np.ndarray]) -> tuple[list[int], list[list[int]]]:
+    """Return the numbers of the segments that many tasks read, and those that each task reads beside them.
+
+    >>> _divided([(0, 9), (0, 1), (5, 9)], [np.array([0, 1]), np.array([2, 3]), np.array([6, 7, 8])])
+    ([0], [[1], [], [2]])
+    """
+    own: list[list[int]] = [[] for _ in shares]
+    busy = [task for task, share in enumerate(shares) if len(share)]
+    first = np.array([shares[task][0] for task in busy], np.int64)
+    last = np.array([shares[task][-1] for task in busy], np.int64)
+    ends = np.array(spans, np.int64).reshape(-1, 2)
+    starts, stops = np.searchsorted(last, ends[:, 0]), np.searchsorted(first, ends[:, 1], side="right")
+    shared: list[int] = []
+    for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        if stop - start > min(MOST_REPEATED, len(busy) // 2):
+            shared.append(number)
+        else:
+            for task in busy[start:stop]:
+                own[task].append(number)
+    return shared, own
 
 
 def open_snapshot(description: SnapshotDescription) -> MapSnapshot:

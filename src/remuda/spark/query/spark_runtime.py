@@ -16,13 +16,14 @@ it is good.
 from __future__ import annotations
 
 import uuid
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from remuda.dataclass import dataclass
 from remuda.exec.metrics import Instrumentation
+from remuda.exec.scan.partition_shares import of_map
 from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import slot_count
 from remuda.spark.query.shuffle_blocks import inline_limit
@@ -31,7 +32,7 @@ from remuda.spark.query.stage_job import ReadersEnd, SparkJob
 from remuda.spark.query.stage_task import StageWork, TaskWork, add_measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from remuda.runtime import QueryState
     from remuda.spark.query.shuffle_blocks import Mailbox
     from remuda.spark.query.shuffle_stages import Stage, Stages
-    from remuda.storage import MapSnapshot, SnapshotDescription
+    from remuda.storage import DescribedSegments, MapSnapshot, SnapshotDescription
     from remuda.storage.load.task_target import TaskTarget
 
 
@@ -71,13 +72,28 @@ class SparkFragments:
         measured = None if measures is None else partial(add_measured, self.plan, measures=measures)
         marks = JobMarks.of_thread(self.session.sparkContext, self.statement)
         job = SparkJob(self.session, self.snapshots, self.store, state, f"remuda-{uuid.uuid4().hex}", marks, measured)
-        described = cache(lambda map_id: self.snapshots[map_id].describe())
+        described: dict[tuple[str, bool], tuple[SnapshotDescription, list[DescribedSegments]]] = {}
 
-        def works(stage: Stage, mailbox: Mailbox) -> tuple[StageWork, dict[int, TaskWork]]:
-            descriptions = {map_id: described(map_id) for map_id in stage.maps}
-            return self._shared(stages, stage, mailbox, descriptions, job), own_works(stages, stage, mailbox)
+        def works(stage: Stage, mailbox: Mailbox, *, alike: bool = False) -> tuple[StageWork, dict[int, TaskWork]]:
+            for map_id in stage.maps:
+                if (map_id, alike) not in described:
+                    described[map_id, alike] = self._described(map_id, None if alike else stages.blocks)
+            found = {map_id: described[map_id, alike] for map_id in sorted(stage.maps)}
+            shared = {map_id: description for map_id, (description, _) in found.items()}
+            own = {map_id: segments for map_id, (_, segments) in found.items() if any(each.infos for each in segments)}
+            return self._shared(stages, stage, mailbox, shared, job), own_works(stages, stage, mailbox, own)
 
         return job.start(stages, works, slots), ReadersEnd(job.close)
+
+    def _described(
+        self, map_id: str, blocks: Sequence[np.ndarray] | None
+    ) -> tuple[SnapshotDescription, list[DescribedSegments]]:
+        """Describe a map for tasks that have these blocks of the plan's partitions; None: all alike."""
+        snapshot, count = self.snapshots[map_id], self.plan.partition_map.partitions
+        definition = snapshot.definition
+        if blocks is None or definition.replicated:
+            return snapshot.describe(), []
+        return snapshot.describe_for([of_map(definition, block, count) for block in blocks])
 
     def _shared(
         self,
@@ -102,12 +118,18 @@ class SparkFragments:
         )
 
 
-def own_works(stages: Stages, stage: Stage, mailbox: Mailbox) -> dict[int, TaskWork]:
-    """Return the work of each task of a stage, by its number."""
+def own_works(
+    stages: Stages, stage: Stage, mailbox: Mailbox, described: Mapping[str, Sequence[DescribedSegments]]
+) -> dict[int, TaskWork]:
+    """Return what each task of a stage has to do, by its number.
+
+    `described` has the segments of maps that each task is told of for itself.
+    """
     works = {}
     for task, fragments in stage.tasks.items():
         received = {edge for fragment in fragments for edge in fragment.received}
         edges = tuple(fragment.number for fragment in fragments)
         partitions = stages.blocks[task].astype(np.uint16)
-        works[task] = TaskWork(task, edges, partitions, mailbox.for_task(task, received))
+        segments = {map_id: each[task] for map_id, each in described.items() if each[task].infos}
+        works[task] = TaskWork(task, edges, partitions, mailbox.for_task(task, received), segments)
     return works

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from remuda.dataclass import dataclass
 from remuda.spark.driver.tasks import cancel_tasks, run_partitions, run_tasks
@@ -33,8 +33,16 @@ if TYPE_CHECKING:
     from remuda.spark.query.stage_task import StageWork, TaskWork
     from remuda.storage import MapSnapshot
 
-    WorksOf = Callable[[Stage, Mailbox], tuple[StageWork, dict[int, TaskWork]]]
-    """What the tasks of a stage share, and what each has to do, given all that the stage before has sent."""
+    class WorksOf(Protocol):
+        """What the tasks of a stage share, and what each has to do, given all that the stage before has sent.
+
+        Tasks that are `alike` are told of nothing but what they share.
+        """
+
+        def __call__(
+            self, stage: Stage, mailbox: Mailbox, *, alike: bool = False
+        ) -> tuple[StageWork, dict[int, TaskWork]]: ...
+
     RunTasks = Callable[[Sequence[int]], Iterator[bytes]]
     """Runs tasks of the last stage, by their numbers, and gives their answers."""
 
@@ -162,8 +170,8 @@ class SparkJob:
 
     def _by_spark(self, stages: Stages, works: WorksOf) -> RunTasks:
         """Run the stages as one chain; see `shuffle_frames`."""
-        before = [works(stage, Mailbox()) for stage in stages.before]
-        chain = chain_stages(self.session, before, works(stages.last, Mailbox()))
+        before = [works(stage, Mailbox(), alike=True) for stage in stages.before]
+        chain = chain_stages(self.session, before, works(stages.last, Mailbox(), alike=True))
         return lambda tasks: run_partitions(self.session, chain, tasks, tag=self.tag)
 
     def _run_task_batches(self, tasks: Sequence[int], run: RunTasks) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from remuda.plan.walk import inputs, walk
 from remuda.spark.query.answers import measured_answer, send
 from remuda.spark.query.shuffle_blocks import OpenedBlocks, ReceivedBlocks, ShuffleBlockWriter
 from remuda.spark.query.task_writer import TaskWriter
-from remuda.storage import SnapshotDescription, open_snapshot
+from remuda.storage import DescribedSegments, SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageWork:
-    """What all tasks of a stage share: fragments, parameters, snapshots, the names of the files that were sent."""
+    """What all tasks of a stage share: fragments, parameters, snapshots, the names of the files that were sent.
+
+    The snapshots have the segments that many tasks read; of the others each task is told for itself.
+    """
 
     sends: dict[int, Send]
     """The fragments by their edges."""
@@ -72,6 +75,8 @@ class TaskWork:
     partitions: np.ndarray
     """16 bits each: a map has at most 65,536."""
     inline: tuple[tuple[int, ShuffleBlock], ...] = ()
+    segments: dict[str, DescribedSegments] = field(default_factory=dict)
+    """The segments of each map that few tasks read, this one among them."""
 
     def received(self, stage: StageWork) -> ReceivedBlocks:
         return ReceivedBlocks(self.task, self.inline, stage.files, stage.folder)
@@ -130,7 +135,11 @@ def _context(stage: StageWork, work: TaskWork, node: Send, received: ReceivedBlo
 
     Rows are spilled to the temporary folder of the executor's machine.
     """
-    snapshots = {map_id: open_snapshot(description) for map_id, description in stage.snapshots.items()}
+    own = work.segments
+    snapshots = {
+        map_id: open_snapshot(description.with_segments(own[map_id]) if map_id in own else description)
+        for map_id, description in stage.snapshots.items()
+    }
     memory = None if stage.memory_limit is None else MemoryLimit(stage.memory_limit)
     incoming = {
         each.edge: (OpenedBlocks(each.columns, received.open(each.edge)),)

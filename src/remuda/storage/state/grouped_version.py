@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remuda.catalog import MapDefinition
     from remuda.storage.segment.segment import Segment
     from remuda.storage.segment.segment_directory import StoredSegment
+    from remuda.storage.segment.segment_file import SegmentInfo
     from remuda.storage.segment.summary.column_summary import ColumnSummary
 
 _ALL = frozenset({"segments", "deletions", "infos"})
@@ -54,9 +55,7 @@ class GroupParts:
         return self.stored.groups[group].stored[ordinal].segment, self.deletions_in(group)[ordinal]
 
     def parts(self, groups: Iterable[int]) -> Iterator[tuple[Segment, DeletionVector]]:
-        """Yield the segments of groups, which are read at once."""
-        groups = list(groups)
-        self.stored.read(groups)
+        """Yield the segments of groups."""
         for group in groups:
             stored = self.stored.groups[group].stored
             yield from zip((each.segment for each in stored), self.deletions_in(group), strict=True)
@@ -104,8 +103,9 @@ class GroupedVersion(MapVersion):
         """Read all groups at the first look at all segments: a slot that is not set."""
         if name not in _ALL:
             raise AttributeError(name)
+        stored = tuple(self.parts.stored)
         parts = list(self.parts.parts(range(len(self.parts.stored.groups))))
-        self.infos = tuple([each.info for each in self.parts.stored if each.info is not None])
+        self.infos = tuple([each.info for each in stored if each.info is not None])
         self.deletions = tuple([deletions for _, deletions in parts])
         self.segments = tuple([segment for segment, _ in parts])
         return object.__getattribute__(self, name)
@@ -124,8 +124,21 @@ class GroupedVersion(MapVersion):
         return [self.parts.stored.summaries]
 
     def parts_of(self, partitions: np.ndarray) -> Iterator[tuple[Segment, DeletionVector]]:
-        groups = {group for partition in partitions.tolist() for group in self.parts.stored.of_partition(partition)}
-        return self.parts.parts(sorted(groups))
+        return self.parts.parts(self._groups_of(partitions))
+
+    def described_parts(self, partitions: np.ndarray) -> Iterator[tuple[SegmentInfo, Segment, DeletionVector]]:
+        groups = self._groups_of(partitions)
+        infos = [each.info for group in groups for each in self.parts.stored.groups[group].stored]
+        for info, (segment, deletions) in zip(infos, self.parts.parts(groups), strict=True):
+            assert info is not None, "groups are in a folder"
+            yield info, segment, deletions
+
+    def _groups_of(self, partitions: np.ndarray) -> list[int]:
+        """Return the numbers of the groups of partitions, all of which are read."""
+        stored = self.parts.stored
+        groups = sorted({group for partition in partitions.tolist() for group in stored.of_partition(partition)})
+        stored.read(groups)
+        return groups
 
     def sampled_parts(self) -> Iterable[tuple[Segment, DeletionVector]]:
         """Return the segments of one of the largest groups; of what is elsewhere nothing is read for that."""

@@ -144,6 +144,10 @@ class MapVersion:
         """Return the segments that can have rows of partitions, and maybe others, with their deletion vectors."""
         return zip(self.segments, self.deletions, strict=True)
 
+    def described_parts(self, partitions: np.ndarray) -> Iterable[tuple[SegmentInfo, Segment, DeletionVector]]:  # noqa: ARG002
+        """Do as `parts_of` for segments in a folder, with what is known of each."""
+        return zip(self.infos, self.segments, self.deletions, strict=True)
+
     def sampled_parts(self) -> Iterable[tuple[Segment, DeletionVector]]:
         """Return the segments of which a sample of rows may be taken."""
         return zip(self.segments, self.deletions, strict=True)
