@@ -157,8 +157,14 @@ def newest_rows(rows: list[tuple[int, float | None, str]]) -> dict[int, str] | N
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_upsert_has_one_rule_however_its_rows_are_cut(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("mode", ["upsert", "apply"])
+def test_rows_have_one_rule_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, mode: str
+) -> None:
     """Two rows of the same age are refused, unless a newer one is in any table: it depended on the order of tables."""
+    monkeypatch.setattr("remuda.grid.files.load_source.TABLE_ROWS", 1)
+    monkeypatch.setattr("remuda.grid.files.loading.TABLE_ROWS", 1)
+    words: dict[str, Any] = {"mode": mode, "order_by": "at"} | ({"operation": "op"} if mode == "apply" else {})
     draw = random.Random(seed)
     ages = [None, float("nan"), math.inf, -math.inf, -0.0, 0.0, 1.5, 2.0, 2.5]
     model: dict[int, str] = {}
@@ -177,12 +183,14 @@ def test_an_upsert_has_one_rule_however_its_rows_are_cut(tmp_path: Path, seed: i
                 for given in columns
             ]
             newest = newest_rows(rows)
+            if mode == "apply":
+                tables = [each.append_column("op", pa.array(["u"] * each.num_rows)) for each in tables]
             if newest is None:
                 refused += 1
                 with pytest.raises(SqlError, match="twice with the same at"):
-                    grid.load("t", tables, mode="upsert", order_by="at")
+                    grid.load("t", tables, **words)
             else:
                 model |= newest
-                grid.load("t", tables, mode="upsert", order_by="at")
+                grid.load("t", tables, **words)
             assert dict(grid.sql("SELECT id, name FROM t").fetchall()) == model
     assert 0 < refused < 30

@@ -75,7 +75,7 @@ class LoadOptions:
     def rules(self, definition: MapDefinition) -> ChangeRules:
         """Return how changes meet the rows of this map."""
         condition = None if self.condition is None else bind_condition(self.condition, definition)
-        return ChangeRules(self.order_by, condition, self.batch)
+        return ChangeRules(None if self.form is None else self.form.order_name, condition, self.batch)
 
     def row_schema(self, definition: MapDefinition | None, schema: pa.Schema) -> pa.Schema:
         """Return the columns that go into the map, of data with this schema."""

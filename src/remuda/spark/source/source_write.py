@@ -108,6 +108,7 @@ class Target:
                 self.cuts,
                 is_upsert=self.mode == "upsert",
                 order_by=self.order_by,
+                is_share=True,
                 budget=TASK_BYTES,
             )
             infos.extend(self.inbox.save(delivery_id, load.segments(self._columns_of(batches))))
@@ -156,7 +157,7 @@ def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, 
     if form is not None:
         refuse_generated_key(definition)
         condition = None if given["condition"] is None else bind_condition(given["condition"], definition)
-        rules = ChangeRules(given["orderBy"], condition, batch)
+        rules = ChangeRules(form.order_name, condition, batch)
         return Target(inbox, definition, mode, (), given["orderBy"], creates, form, rules)
     by_field = {field.name: name for name, field in fields.items()}
     names = tuple(by_field[field.name] for field in schema.fields)

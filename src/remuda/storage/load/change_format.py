@@ -46,7 +46,6 @@ class Changes:
     table: pa.Table
     deletes: np.ndarray
     order: np.ndarray | None = None
-    order_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +89,20 @@ class ChangeFormat:
         """Take changes apart; preimages of updates are left out."""
         table = _without_views(table)
         if self.preset is None and self.operation is None:
-            return Changes(table, np.zeros(table.num_rows, np.bool_), *self._order(table))
+            return Changes(table, np.zeros(table.num_rows, np.bool_), self._order(table))
         operations = flat(table.column(_column(table.column_names, self._operation)))
         codes = _codes(operations)
         if self.preset == "debezium":
             codes = _without_tombstones(table, codes)
         _refuse_unknown(operations, codes, self._operation)
         kept = codes != _LEFT_OUT
-        order, order_name = self._order(table)
+        order = self._order(table)
         rows = _debezium_rows(table, codes) if self.preset == "debezium" else table
         rows = rows.select(self.row_schema(definition, table.schema).names)
         if not kept.all():
             mask = pa.array(kept)
             rows, codes, order = rows.filter(mask), codes[kept], None if order is None else order[kept]
-        return Changes(rows, codes == _DELETED, order, order_name)
+        return Changes(rows, codes == _DELETED, order)
 
     @property
     def _operation(self) -> str:
@@ -112,18 +111,23 @@ class ChangeFormat:
         assert self.operation is not None, "checked"
         return self.operation
 
-    def _order(self, table: pa.Table) -> tuple[np.ndarray | None, str | None]:
-        """Return the order of the rows and the name of its column."""
-        name = self.order_by or (_DELTA_ORDER if self.preset == "delta" else None)
+    @property
+    def order_name(self) -> str | None:
+        """Return the column of the order; None where there is none, or only the data tells it."""
+        return self.order_by or (_DELTA_ORDER if self.preset == "delta" else None)
+
+    def _order(self, table: pa.Table) -> np.ndarray | None:
+        """Return the order of the rows."""
+        name = self.order_name
         if name is None and self.preset == "debezium":
             name = next((each for each in _DEBEZIUM_ORDERS if _find(table, each) is not None), None)
         if name is None:
-            return None, None
+            return None
         found = _find(table, name)
         if found is None:
             hint = nearest(name, table.column_names)
             raise missing_column(f"the data has no column {name} to order by", suggestion=hint)
-        return _order_keys(name, flat(found)), name
+        return _order_keys(name, flat(found))
 
 
 def change_format(

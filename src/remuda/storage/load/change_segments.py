@@ -64,14 +64,24 @@ def build_change_segments(
 ) -> Iterator[tuple[Segment, ChangeMarks]]:
     """Yield segments with each key once: of several changes of a key the last one, by their order.
 
-    Without an order a key that comes twice is refused, as in an upsert.
+    Without an order a key that comes twice is refused, as in an upsert. Of two last ones the second is in a segment of
+    its own: a later one in another segment settles it, else both are refused where the segments meet.
     """
     arrays = [flat(column) for column in _conform(definition, changes, first_row)]
-    kept = newest_rows(definition, arrays, changes.order, changes.order_name)
-    deletes, order = changes.deletes, changes.order
-    if kept is not None:
-        arrays = [array.filter(pa.array(kept)) for array in arrays]
-        deletes, order = deletes[kept], None if order is None else order[kept]
+    kept, ties = newest_rows(definition, arrays, changes.order)
+    for rows in (None if kept is None else np.flatnonzero(kept), np.array(sorted(ties.values()), np.int64)):
+        if rows is None:
+            yield from _segments(definition, arrays, changes.deletes, changes.order)
+        elif len(rows):
+            order = None if changes.order is None else changes.order[rows]
+            yield from _segments(
+                definition, [each.take(pa.array(rows)) for each in arrays], changes.deletes[rows], order
+            )
+
+
+def _segments(
+    definition: MapDefinition, arrays: list[pa.Array], deletes: np.ndarray, order: np.ndarray | None
+) -> Iterator[tuple[Segment, ChangeMarks]]:
     # A segment has its rows in order of partitions, and those of one in the order in which they came.
     by_partition = np.argsort(partition_ids(definition, arrays), kind="stable")
     deletes, order = deletes[by_partition], None if order is None else order[by_partition]

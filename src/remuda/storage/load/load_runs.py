@@ -20,7 +20,7 @@ from remuda.storage.folder.store_files import make_folder
 from remuda.storage.load import segment_cut
 from remuda.storage.load.bulk_load import build_segments
 from remuda.storage.load.segment_cut import is_worth_cutting, row_sizes, worthwhile_cuts
-from remuda.storage.load.upsert_keys import one_of_each_key
+from remuda.storage.load.upsert_keys import one_of_each_key, shares_with_each_key_once
 from remuda.storage.segment.row_memory import release_unused, rows_of, trim_heap
 from remuda.storage.segment.segment_builder import partition_ids
 from remuda.types.arrow_texts import chunks_of, decoded, fits_one_array, ranges_within
@@ -67,10 +67,14 @@ class GatheredLoad:
         *,
         is_upsert: bool,
         order_by: str | None,
+        is_share: bool = False,
         budget: int | None = None,
     ) -> None:
-        """Begin a load. With a budget half of it is held in tables, and a segment that is made of runs has as much as
-        the budget, since the rows of runs are in a file."""
+        """Begin a load, or a share of one, whose keys others may have too.
+
+        With a budget half of it is held in tables, and a segment that is made of runs has as much as the budget, since
+        the rows of runs are in a file.
+        """
         self._held_bytes = HELD_BYTES if budget is None else budget // 2
         self._range_bytes = RANGE_BYTES if budget is None else budget
         self._definition = definition
@@ -78,6 +82,7 @@ class GatheredLoad:
         self._cuts = cuts
         """Where the partition groups of the map are cut."""
         self._is_upsert = is_upsert
+        self._is_share = is_share
         self._order_by = order_by
 
     def segments(self, tables: Iterator[list[pa.Array | pa.ChunkedArray]]) -> Iterator[Segment]:
@@ -110,9 +115,14 @@ class GatheredLoad:
         columns = together(tables)
         if not columns:
             return
-        if self._is_upsert:
-            columns = one_of_each_key(self._definition, columns, self._order_by)
-        yield from build_segments(self._definition, columns, worthwhile_cuts(columns, self._cuts))
+        shares = [columns]
+        if self._is_share and self._is_upsert:
+            shares = shares_with_each_key_once(self._definition, columns, self._order_by)
+        elif self._is_upsert:
+            shares = [one_of_each_key(self._definition, columns, self._order_by)]
+        del columns
+        for share in shares:
+            yield from build_segments(self._definition, share, worthwhile_cuts(share, self._cuts))
 
 
 def together(tables: list[list[pa.Array | pa.ChunkedArray]]) -> list[pa.Array | pa.ChunkedArray]:

@@ -13,7 +13,7 @@ from remuda.storage.load.compaction import merge_load
 from remuda.storage.load.conforming import conform
 from remuda.storage.load.group_compaction import optimize_groups
 from remuda.storage.load.load_runs import GatheredLoad
-from remuda.storage.load.upsert_keys import one_of_each_key
+from remuda.storage.load.upsert_keys import one_of_each_key, shares_with_each_key_once
 from remuda.storage.state.grouped_version import version_of
 from remuda.types.arrow_arrays import flat, stored_list
 
@@ -104,9 +104,12 @@ def load_tables(
     try:
         if directory.folder is None:
             for arrays in conforming():
-                kept = one_of_each_key(target.definition, arrays, order_by) if mode == "upsert" else arrays
-                cuts = target.state.worthwhile_cuts(kept)
-                fresh.extend(directory.add_all(build_segments(target.definition, kept, cuts)))
+                shares = [arrays]
+                if mode == "upsert":
+                    shares = shares_with_each_key_once(target.definition, arrays, order_by)
+                for share in shares:
+                    cuts = target.state.worthwhile_cuts(share)
+                    fresh.extend(directory.add_all(build_segments(target.definition, share, cuts)))
         else:
             load = GatheredLoad(
                 target.definition, directory.folder, target.state.cuts, is_upsert=mode == "upsert", order_by=order_by

@@ -39,18 +39,39 @@ def one_of_each_key(
 ) -> list[pa.Array | pa.ChunkedArray]:
     """Return the rows of an upsert with each key once: of several rows the one that `order_by` says."""
     arrays = list(columns)
-    kept = newest_rows(definition, arrays, lambda at: _ranks(definition, arrays, at, order_by), order_by)
+    kept, ties = newest_rows(definition, arrays, lambda at: _ranks(definition, arrays, at, order_by))
+    if ties:
+        raise twice_in_upsert(definition, next(iter(ties)), order_by)
     return arrays if kept is None else [array.filter(pa.array(kept)) for array in arrays]
+
+
+def shares_with_each_key_once(
+    definition: MapDefinition, columns: Sequence[pa.Array | pa.ChunkedArray], order_by: OrderBy
+) -> list[list[pa.Array | pa.ChunkedArray]]:
+    """Return a part of the rows of an upsert with each key once.
+
+    Where two rows of a key are the newest of this part, one more of each such key is in a second list. A newer one may
+    be in another part: only where all segments of the upsert meet is it known whether the two are refused.
+    """
+    arrays = list(columns)
+    kept, ties = newest_rows(definition, arrays, lambda at: _ranks(definition, arrays, at, order_by))
+    if kept is None:
+        return [arrays]
+    shares = [[array.filter(pa.array(kept)) for array in arrays]]
+    if ties:
+        positions = pa.array(sorted(ties.values()))
+        shares.append([array.take(positions) for array in arrays])
+    return shares
 
 
 def newest_rows(
     definition: MapDefinition,
     arrays: Sequence[pa.Array | pa.ChunkedArray],
     ranks: Ranks | Callable[[pa.Array], Ranks],
-    order_by: OrderBy,
-) -> np.ndarray | None:
+) -> tuple[np.ndarray | None, dict[Any, int]]:
     """Tell for each row whether it is the newest of its key; None where each key is there once.
 
+    Of rows of the same age one is the newest; the keys that have such rows come with the position of another of them.
     `ranks` are numbers that order the rows, or give those of the rows at some positions.
     """
     hashes = key_hashes(definition, arrays)
@@ -60,7 +81,7 @@ def newest_rows(
     repeated[:-1] = hashes[1:] == hashes[:-1]
     repeated[1:] |= repeated[:-1].copy()
     if not bool(repeated.any()):
-        return None
+        return None, {}
     rows = np.sort(order[repeated])
     positions = pa.array(rows)
     keys = definition.positions(definition.key)
@@ -71,7 +92,7 @@ def newest_rows(
     elif ranks is not None:
         own = np.asarray(ranks)[rows]
     newest: dict[Any, int] = {}
-    ties: set[Any] = set()
+    ties: dict[Any, int] = {}
     for number in range(len(rows)):
         key = key_at(number)
         other = newest.setdefault(key, number)
@@ -81,15 +102,13 @@ def newest_rows(
             raise twice_in_upsert(definition, key, None)
         if own[number] > own[other]:
             newest[key] = number
-            ties.discard(key)
+            ties.pop(key, None)
         elif own[number] == own[other]:
-            ties.add(key)
-    if ties:
-        raise twice_in_upsert(definition, ties.pop(), order_by)
+            ties[key] = int(rows[number])
     kept = np.ones(len(order), np.bool_)
     kept[rows] = False
     kept[rows[list(newest.values())]] = True
-    return kept
+    return kept, ties
 
 
 def _ranks(
