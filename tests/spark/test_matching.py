@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     IntegerType,
@@ -19,6 +22,7 @@ from pyspark.sql.types import (
 
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark.load.matching import match_columns
+from remuda.types import TIMESTAMP_TZ
 from tests.spark.maps import orders
 
 
@@ -63,3 +67,13 @@ def test_what_does_not_fit_is_refused(given: StructType, message: str) -> None:
         match_columns(orders(), given)
     assert caught.value.code is ErrorCode.DATA_EXCEPTION
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [TimestampNTZType(), DateType()])
+def test_a_time_without_a_zone_is_no_moment(given: DataType) -> None:
+    """It was taken for one of UTC, which Spark's own cast does in a session of UTC alone."""
+    columns = [replace(each, type=TIMESTAMP_TZ) if each.name == "created" else each for each in orders().columns]
+    definition = replace(orders(), columns=tuple(columns))
+    with pytest.raises(SqlError, match=r'Cast it first: \.withColumn\("created", \.\.\. \.cast\("timestamp"\)\)'):
+        match_columns(definition, schema(id=LongType(), created=given))
+    assert "created" in match_columns(definition, schema(id=LongType(), created=TimestampType()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ ROWS = [
     (3, "ageless", None),
 ]
 KEPT = [(1, "newest", 3), (2, "only", None), (3, "of some age", 5)]
+BEATEN = [(1, "one", 4), (1, "other", 4), (1, "newest", 5)]
+"""Whichever tasks the rows come from, two of the same age are refused only where none is newer."""
 TIED = [(1, "one", 4), (1, "other", 4), (2, "only", 1)]
 COLUMNS = ("id", "name", "ts")
 
@@ -103,6 +105,8 @@ def test_a_key_that_comes_twice_is_refused_unless_a_column_says_which_row_wins(
     with pytest.raises(Exception, match="orders has no column tss to order by"):
         load(grid, session, ROWS, "tss")
     assert rows_of(grid) == KEPT
+    load(grid, session, BEATEN, "ts")
+    assert rows_of(grid) == [(1, "newest", 5), *KEPT[1:]]
 
 
 def test_an_order_without_an_upsert_is_refused(session: SparkSession, grid: Grid) -> None:
@@ -128,40 +132,110 @@ def test_columns_that_a_frame_lacks_are_refused_unless_they_shall_be_null(sessio
     assert rows_of(grid) == [(1, "new", None)]
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "UTC"])
+def moments(session: SparkSession) -> DataFrame:
+    """Moments of both halves of a year, and one that is midnight in the zone of the session."""
+    rows = "VALUES (1L, '2024-07-01 12:00:00'), (2L, '2024-01-15 23:30:00'), (3L, '2024-03-01 00:00:00') AS t(id, text)"
+    return session.sql(
+        "SELECT id, IF(id = 3, at, NULL) AS day, at, at AS instant "
+        f"FROM (SELECT id, CAST(text AS TIMESTAMP) AS at FROM {rows}) ORDER BY id"
+    )
+
+
+def by_files(grid: Grid, data: DataFrame) -> None:
+    assert grid.store.path is not None
+    files, name = str(grid.store.path.with_name("moments")), "spark.sql.parquet.outputTimestampType"
+    before = data.sparkSession.conf.get(name)
+    data.sparkSession.conf.set(name, "TIMESTAMP_MICROS")  # what tasks of ours read without Spark
+    try:
+        data.write.parquet(files)
+    finally:
+        data.sparkSession.conf.set(name, str(before))
+    grid.load("seen", data.sparkSession.read.parquet(files))
+
+
+def by_stream(grid: Grid, data: DataFrame) -> None:
+    assert grid.store.path is not None
+    files = str(grid.store.path.with_name("arrived"))
+    data.write.parquet(files)
+    stream = data.sparkSession.readStream.schema(data.schema).parquet(files).writeStream.format("remuda")
+    place = {"path": str(grid.store.path), "map": "seen", "checkpointLocation": f"{files}-done"}
+    stream.options(**place).trigger(availableNow=True).start().awaitTermination()
+
+
+def by_changes(grid: Grid, data: DataFrame) -> None:
+    grid.load("seen", data.selectExpr("*", "'i' AS op"), mode="apply", operation="op", order_by="instant")
+
+
+def by_envelopes(grid: Grid, data: DataFrame) -> None:
+    row = "named_struct('id', id, 'day', day, 'at', at, 'instant', instant)"
+    grid.load(
+        "seen",
+        data.selectExpr("'c' AS op", f"IF(id < 0, {row}, NULL) AS before", f"{row} AS after", "id AS ts_ms"),
+        mode="apply",
+        changes="debezium",
+    )
+
+
+def by_format(grid: Grid, data: DataFrame) -> None:
+    data.write.format("remuda").options(path=str(grid.store.path), map="seen").mode("overwrite").save()
+
+
+def by_function(grid: Grid, data: DataFrame) -> None:
+    assert grid.store.path is not None
+    remuda.spark.write(data, grid.store.path, "seen", mode="upsert")
+
+
+def by_load(grid: Grid, data: DataFrame) -> None:
+    grid.load("seen", data)
+
+
+IN_MEMORY = [by_load, by_changes, by_envelopes]
+INTO_A_FOLDER = [*IN_MEMORY, by_files, by_format, by_function, by_stream]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "GMT-3:30"])
 def test_a_moment_becomes_the_clock_of_the_session_as_in_a_cast_of_spark(
-    session: SparkSession, grid: Grid, tmp_path: Path, zone: str
+    session: SparkSession, tmp_path: Path, zone: str
 ) -> None:
-    """TIMESTAMP with zone into TIMESTAMP: the clock of UTC was stored, whatever the session's zone."""
-    grid.sql("CREATE TABLE seen (id BIGINT, at TIMESTAMP, instant TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id))")
+    """TIMESTAMP with zone into TIMESTAMP or DATE: the clock of UTC was stored, whatever the session's zone."""
     before = session.conf.get("spark.sql.session.timeZone")
     session.conf.set("spark.sql.session.timeZone", zone)
     try:
-        moments = "VALUES (1L, '2024-07-01 12:00:00'), (2L, '2024-01-15 23:30:00') AS t(id, at)"
-        given = session.sql(f"SELECT id, CAST(at AS TIMESTAMP) AS at, CAST(at AS TIMESTAMP) AS instant FROM {moments}")
-        expected = {row.id: row.clock for row in given.selectExpr("id", "CAST(at AS TIMESTAMP_NTZ) AS clock").collect()}
-        assert expected[1] == datetime(2024, 7, 1, 12)
-        given.write.parquet(str(tmp_path / "moments"))
-        files = session.read.parquet(str(tmp_path / "moments"))
-        instants = []
-        for load in (
-            lambda: grid.load("seen", given, mode="replace"),
-            lambda: grid.load("seen", files, mode="replace"),
-            lambda: (
-                given.write.format("remuda").options(path=str(grid.store.path), map="seen").mode("overwrite").save()
-            ),
-        ):
-            load()
-            assert {row.id: row.at for row in grid.sql("SELECT id, at FROM seen")} == expected
-            instants.append([row.instant for row in grid.sql("SELECT instant FROM seen ORDER BY id")])
-        assert instants[0] == instants[1] == instants[2]
-        assert (
-            session.read.format("remuda")
-            .options(path=str(grid.store.path), map="seen")
-            .load()
-            .where("instant = CAST(at AS TIMESTAMP)")
-            .count()
-            == 2
-        )
+        given = moments(session)
+        clocks = given.selectExpr("id", "CAST(day AS DATE) AS day", "CAST(at AS TIMESTAMP_NTZ) AS at").collect()
+        expected = [tuple(row) for row in clocks]
+        assert expected[0][2] == datetime(2024, 7, 1, 12)
+        assert expected[2][1] == date(2024, 3, 1)
+        seconds = [tuple(row) for row in given.selectExpr("id", "unix_timestamp(instant)").collect()]
+        for folder, ways in ((None, IN_MEMORY), (tmp_path / "shop.remuda", INTO_A_FOLDER)):
+            with remuda.open(folder, spark=session) if folder else remuda.open() as grid:
+                columns = "id BIGINT, day DATE, at TIMESTAMP, instant TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id)"
+                for load in ways:
+                    grid.sql(f"CREATE TABLE seen ({columns})")
+                    load(grid, given)
+                    found = grid.sql("SELECT id, day, at, instant FROM seen ORDER BY id").fetchall()
+                    assert [tuple(row)[:3] for row in found] == expected, load.__name__
+                    assert [(row.id, row.instant.timestamp()) for row in found] == seconds, load.__name__
+                    if folder is not None:
+                        frame = session.read.format("remuda").options(path=str(folder), map="seen").load()
+                        assert frame.where("instant = CAST(at AS TIMESTAMP)").count() == 3, load.__name__
+                    grid.sql("DROP TABLE seen")
     finally:
         session.conf.set("spark.sql.session.timeZone", before or "UTC")
+
+
+def test_a_moment_that_is_no_midnight_is_no_date(session: SparkSession, grid: Grid) -> None:
+    grid.sql("CREATE TABLE days (id BIGINT, day DATE, PRIMARY KEY (id))")
+    given = session.sql("SELECT 1L AS id, timestamp'2024-07-01 12:00:00' AS day")
+    with pytest.raises(Exception, match=r"days\.day \(DATE\) cannot hold datetime\.datetime\(2024, 7, 1, 12, 0\)"):
+        grid.load("days", given)
+
+
+def test_a_time_without_a_zone_is_refused_where_a_moment_is_stored(session: SparkSession, grid: Grid) -> None:
+    """It was stored as the moment of UTC. What Spark casts is that of the session's zone."""
+    grid.sql("CREATE TABLE seen (id BIGINT, instant TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id))")
+    given = session.sql("SELECT 1L AS id, timestamp_ntz'2024-07-01 12:00:00' AS instant")
+    for load in (by_load, by_changes, by_format, by_function):
+        with pytest.raises(Exception, match=r'\.cast\("timestamp"\)'):
+            load(grid, given)
+    assert len(grid.map("seen")) == 0

@@ -11,8 +11,9 @@ from remuda.catalog import new_id
 from remuda.errors import OutcomeUnknownError, RemudaError
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
-from remuda.spark.load.change_task import ChangeWork, write_changes
+from remuda.spark.load.change_task import ChangeWork, SparkChanges, write_changes
 from remuda.spark.load.load_job import (
+    collected,
     load_step,
     log_load,
     map_folder,
@@ -54,7 +55,7 @@ def load_changed_frame(
     match_columns(definition, row_fields(form, definition, dataframe.schema))
     folder = map_folder(target)
     if folder is None:
-        return target.load_changes([dataframe.toArrow()], form, rules)
+        return target.load_changes([collected(dataframe)], SparkChanges.of(form), rules)
     refuse_unseen(target, dataframe)
     make_importable(session.sparkContext)
     load_id = f"load{new_id()}"

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
-from remuda.spark.load.partition_task import in_session_clock, with_variants_as_json
+from remuda.spark.load.partition_task import as_rows_of
 from remuda.spark.load.segment_task import TASK_BYTES
 from remuda.storage.load.bulk_load import SEGMENT_ROWS
+from remuda.storage.load.change_format import ChangeFormat
 from remuda.storage.load.change_segments import build_change_segments
 from remuda.storage.segment.segment_file import save_segment
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remuda.catalog import MapDefinition
-    from remuda.storage.load.change_format import ChangeFormat
+    from remuda.storage.load.change_format import Changes
     from remuda.storage.load.change_segments import ChangeMarks
     from remuda.storage.segment.segment import Segment
 
@@ -50,15 +51,27 @@ def write_changes(work: ChangeWork, batches: Iterator[pa.RecordBatch]) -> Iterat
         yield _answer(error)
 
 
+class SparkChanges(ChangeFormat):
+    """Reads changes as Spark hands them to Python. Their order is that of the moments, whatever the clock shows."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, form: ChangeFormat) -> SparkChanges:
+        return cls(form.operation, form.order_by, form.preset)
+
+    def read(self, definition: MapDefinition, table: pa.Table) -> Changes:
+        changes = ChangeFormat.read(self, definition, table)
+        return replace(changes, table=as_rows_of(definition, changes.table))
+
+
 def change_segments(
     definition: MapDefinition, form: ChangeFormat, table: pa.Table
 ) -> Iterator[tuple[Segment, ChangeMarks]]:
     """Yield the segments of changes. The row number of an error counts within a task, which means nothing to the
     user."""
     try:
-        read = form.read(definition, table)
-        rows = in_session_clock(definition, with_variants_as_json(read.table))
-        yield from build_change_segments(definition, replace(read, table=rows))
+        yield from build_change_segments(definition, SparkChanges.of(form).read(definition, table))
     except SqlError as error:
         message = re.sub(r", row \d+($|:.*$)", r"\1", error.message, flags=re.DOTALL)
         raise type(error)(error.code, message, suggestion=error.suggestion, sqlstate=error.sqlstate) from error

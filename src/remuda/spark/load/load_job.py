@@ -24,7 +24,7 @@ from remuda.spark.driver.job_marks import JobMarks
 from remuda.spark.driver.tasks import refuse_stopped, run_tasks, slot_count
 from remuda.spark.load.matching import match_columns, source_column
 from remuda.spark.load.partition_job import write_rows
-from remuda.spark.load.partition_task import in_session_clock, with_variants_as_json
+from remuda.spark.load.partition_task import arrow_zone, as_rows_of, with_zones
 from remuda.spark.load.segment_task import (
     MOST_OF_KEYLESS,
     SegmentLoad,
@@ -121,7 +121,7 @@ def load_dataframe(
         take_keys = None
     folder = map_folder(store_map)
     if folder is None:
-        return store_map.load(_collected(definition, dataframe, fields, take_keys), mode, order_by, batch)
+        return store_map.load(_rows(definition, dataframe, fields, take_keys), mode, order_by, batch)
     refuse_unseen(store_map, dataframe)
     load_id = f"load{new_id()}"
     between = own_folder(store_of(folder), load_id)
@@ -194,11 +194,17 @@ def store_of(folder: Path) -> Path:
     return folder.parents[1]
 
 
-def _collected(
+def collected(dataframe: DataFrame) -> pa.Table:
+    """Return the rows of a data frame as tasks get them: `toArrow` says UTC of moments, and not the session's zone."""
+    zone = arrow_zone(str(dataframe.sparkSession.conf.get("spark.sql.session.timeZone")))
+    return with_zones(dataframe.toArrow(), lambda _: zone)
+
+
+def _rows(
     definition: MapDefinition, dataframe: DataFrame, fields: Mapping[str, StructField], take_keys: TakeKeys | None
 ) -> pa.Table:
     renamed = [source_column(field).alias(name) for name, field in fields.items()]
-    table = in_session_clock(definition, with_variants_as_json(dataframe.select(*renamed).toArrow()))
+    table = as_rows_of(definition, collected(dataframe.select(*renamed)))
     if take_keys is None:
         return table
     (hidden,) = (column for column in definition.columns if column.hidden)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from remuda.errors import SqlError, missing_column, nearest, repeated_column, value_error
 from remuda.spark.driver.arrow_types import arrow_type
-from remuda.types import common_type, from_arrow
+from remuda.types import Kind, common_type, from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -45,7 +45,7 @@ def match_columns(
         if column.name in matched:
             raise repeated_column(f"the DataFrame has two columns for {definition.name}.{column.name}")
         if not (column.type.json and is_nested(field)) and (
-            common_type(_sql_type(definition, column, field), column.type) is None
+            not _goes_into(_sql_type(definition, column, field), column.type)
         ):
             raise value_error(
                 f"{definition.name}.{column.name} is {column.type}, the DataFrame's {field.name} is "
@@ -61,6 +61,16 @@ def match_columns(
     if missing:
         raise missing_column(f"the DataFrame has no column for {definition.name}.{missing[0].name}")
     return matched
+
+
+def _goes_into(given: SqlType, held: SqlType) -> bool:
+    """Tell whether a column of the map takes values of a type.
+
+    A time without a zone is a moment only in the zone of a session, which tasks are not told: Spark casts it.
+    """
+    if held.kind is Kind.TIMESTAMP_TZ:
+        return given.kind in {Kind.TIMESTAMP_TZ, Kind.NULL}
+    return common_type(given, held) is not None
 
 
 def frame_schema(schema: StructType) -> pa.Schema:

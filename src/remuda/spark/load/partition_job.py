@@ -12,8 +12,13 @@ from remuda.spark.driver.tasks import as_sql_error, run_tasks, slot_count
 from remuda.spark.load.matching import source_column
 from remuda.spark.load.parquet_frame import row_groups
 from remuda.spark.load.parquet_task import FileUnreadableError, ParquetWork, cut_groups, write_parquet
-from remuda.spark.load.partition_task import ANSWER_SCHEMA, travelling_name, write_lots_in_arrow, written_rows
-from remuda.types import Kind
+from remuda.spark.load.partition_task import (
+    ANSWER_SCHEMA,
+    CLOCKS,
+    travelling_name,
+    write_lots_in_arrow,
+    written_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,9 +74,7 @@ def _reads_the_clock(definition: MapDefinition, fields: Mapping[str, StructField
     from pyspark.sql.types import TimestampType
 
     kinds = {name: definition.column(name).type.kind for name in fields}
-    return any(
-        kinds[name] is Kind.TIMESTAMP and isinstance(each.dataType, TimestampType) for name, each in fields.items()
-    )
+    return any(kinds[name] in CLOCKS and isinstance(each.dataType, TimestampType) for name, each in fields.items())
 
 
 def _through_spark(

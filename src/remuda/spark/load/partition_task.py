@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import RemudaError, SqlError
+from remuda.errors import RemudaError, SqlError, option_error
 from remuda.spark.query.batch_file import BatchFile, BatchFileWriter, ByteRange
 from remuda.storage.load.conforming import conform
 from remuda.storage.load.segment_cut import row_sizes
@@ -33,7 +33,7 @@ from remuda.types.arrow_arrays import flat, is_dictionary
 from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from remuda.catalog import MapDefinition
 
@@ -46,6 +46,10 @@ HELD_BYTES = 256 << 20
 
 BUCKETS = 256
 """Ranges of partitions whose rows the driver is told of, at most."""
+
+CLOCKS = frozenset({Kind.TIMESTAMP, Kind.DATE})
+"""What a moment becomes by the clock of a zone."""
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d))?(?::?00)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +149,70 @@ def fitting(definition: MapDefinition, table: pa.Table) -> pa.Table:
     The row number of an error counts within a task, which means nothing to the user.
     """
     try:
-        columns = conform(definition, in_session_clock(definition, with_variants_as_json(table)))
+        columns = conform(definition, as_rows_of(definition, table))
     except SqlError as error:
         raise type(error)(error.code, re.sub(r", row \d+$", "", error.message), suggestion=error.suggestion) from error
     return pa.Table.from_arrays(columns, names=[column.name for column in definition.columns])
 
 
-def in_session_clock(definition: MapDefinition, table: pa.Table) -> pa.Table:
+def as_rows_of(definition: MapDefinition, table: pa.Table) -> pa.Table:
+    """Return rows as Spark hands them to Python in the form of rows that any load takes."""
+    return _in_session_clock(definition, _with_variants_as_json(with_zones(table, arrow_zone)))
+
+
+def _in_session_clock(definition: MapDefinition, table: pa.Table) -> pa.Table:
     """Return the table with moments that go into a TIMESTAMP as the clock shows them in the zone of the session.
 
     So does a cast of Spark. Its batches carry the zone; Arrow's own cast would take the clock of UTC.
     """
     for number, field in enumerate(table.schema):
         column = definition.find_column(field.name)
-        if column is not None and column.type.kind is Kind.TIMESTAMP and is_zoned(field.type):
-            table = table.set_column(number, field.name, pc.local_timestamp(table.column(number)))
+        if column is not None and column.type.kind in CLOCKS and is_zoned(field.type):
+            table = table.set_column(number, field.name, _clock(table.column(number)))
     return table
 
 
-def with_variants_as_json(table: pa.Table) -> pa.Table:
+def _clock(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return pc.local_timestamp(moments)
+    except pa.ArrowInvalid as error:
+        raise option_error(
+            f"the time zone of the session, {moments.type.tz}, is not known here",
+            suggestion='Set "spark.sql.session.timeZone" to a region such as America/New_York, or to +05:30.',
+        ) from error
+
+
+def arrow_zone(name: str) -> str:
+    """Return the name that Arrow has for a time zone of Spark, which takes some forms more.
+
+    >>> [arrow_zone(name) for name in ("UTC+3", "GMT-03:30", "+5", "Z", "Asia/Kolkata")]
+    ['+03:00', '-03:30', '+05:00', 'UTC', 'Asia/Kolkata']
+    """
+    if name in {"Z", "UT"}:
+        return "UTC"
+    found = _OFFSET.fullmatch(name)
+    return name if found is None else f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
+
+
+def with_zones(table: pa.Table, zone: Callable[[str], str]) -> pa.Table:
+    """Return the same moments with other zones; `zone` gives that of each, within structs and lists too."""
+    schema = pa.schema([field.with_type(_with_zones(field.type, zone)) for field in table.schema])
+    return table if schema == table.schema else table.cast(schema)
+
+
+def _with_zones(given: pa.DataType, zone: Callable[[str], str]) -> pa.DataType:
+    if is_zoned(given):
+        return pa.timestamp(given.unit, zone(given.tz))
+    if pa.types.is_struct(given):
+        return pa.struct([field.with_type(_with_zones(field.type, zone)) for field in given.fields])
+    if pa.types.is_list(given):
+        return pa.list_(given.value_field.with_type(_with_zones(given.value_type, zone)))
+    if pa.types.is_map(given):
+        return pa.map_(_with_zones(given.key_type, zone), _with_zones(given.item_type, zone), given.keys_sorted)
+    return given
+
+
+def _with_variants_as_json(table: pa.Table) -> pa.Table:
     """Return the table with values of Spark's VARIANT as JSON texts. Its batches carry them as two binaries."""
     try:
         from pyspark.sql.pandas.types import is_variant
