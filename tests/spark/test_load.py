@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from benchmarks.scale import bytes_to_the_driver
 from remuda.errors import ErrorCode, OutcomeUnknownError, SqlError
 from remuda.spark.load.change_job import _last_start
 from remuda.spark.load.load_job import load_dataframe
-from remuda.spark.load.partition_job import batch_rows
+from remuda.spark.load.partition_job import batch_rows, borrowed_settings
 from remuda.storage import Lookup, Range, Store
 from remuda.storage.folder import manifest
 from tests.spark.maps import orders
@@ -472,3 +473,27 @@ def test_a_map_is_created_for_a_dataframe(spark: SparkSession, tmp_path: Path) -
             grid.load("orders", spark.range(ROWS, ROWS + 5))
         assert grid.load("orders", spark.range(ROWS, ROWS + 5), missing="null") == 5
         assert grid.sql("SELECT COUNT(*) FROM orders WHERE customer IS NULL").fetchone() == (5,)
+
+
+@pytest.mark.parametrize("own", [None, "5000"])
+def test_loads_that_overlap_leave_the_settings_of_the_session(spark: SparkSession, own: str | None) -> None:
+    """The second found those of the first, and set them for good when it ended after it."""
+    rows, size = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+    given = spark.conf.getAll
+    if own is not None:
+        spark.conf.set(size, own)
+    before = spark.conf.getAll
+    try:
+        first = borrowed_settings(spark, {rows: 7, size: 2**31 - 1})
+        second = borrowed_settings(spark, {rows: 9, size: None})
+        with ExitStack() as late:
+            with first:
+                late.enter_context(second)
+                assert spark.conf.get(rows) == "9"
+                assert spark.conf.getAll.get(size) == own
+            assert spark.conf.get(rows) == "9"
+        assert spark.conf.getAll == before
+    finally:
+        if size not in given:
+            spark.conf.unset(size)
+    assert spark.conf.getAll == given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from remuda.errors import RemudaError
@@ -90,12 +91,12 @@ def _through_spark(
     columns = [source_column(field).alias(travelling_name(definition, name)) for name, field in fields.items()]
     task = partial(write_lots_in_arrow, str(between), definition, keyless=keyless)
 
-    limited = {_ROWS_SETTING: _BATCH_ROWS}
-    unlimited = {_ROWS_SETTING: batch_rows(fields.values()), _BYTES_SETTING: _NO_LIMIT}
-    attempts = [limited] if _BYTES_SETTING in session.conf.getAll else [unlimited, limited]
+    limited: dict[str, int | None] = {_ROWS_SETTING: _BATCH_ROWS, _BYTES_SETTING: None}
+    unlimited: dict[str, int | None] = {_ROWS_SETTING: batch_rows(fields.values()), _BYTES_SETTING: _NO_LIMIT}
+    attempts = [limited] if _has_own_limit(session) else [unlimited, limited]
     while True:
         try:
-            with _settings(session, attempts.pop(0)):
+            with borrowed_settings(session, attempts.pop(0)):
                 answers = dataframe.select(*columns).mapInArrow(task, ANSWER_SCHEMA).collect()
         except RemudaError:
             raise
@@ -114,17 +115,44 @@ def batch_rows(fields: Iterable[StructField]) -> int:
     return _BATCH_ROWS if all(isinstance(each.dataType, sized) for each in fields) else _BATCH_ROWS_OF_ANY_SIZE
 
 
+_lent: dict[int, tuple[int, dict[str, str]]] = {}
+"""By session how many loads have settings of theirs in it, and what its settings were before the first of them."""
+_lock = Lock()
+
+
 @contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, int]) -> Iterator[None]:
-    """Set options of the session and restore them: a limit that is set counts as the user's."""
-    given = session.conf.getAll
-    for name, value in settings.items():
-        session.conf.set(name, value)
+def borrowed_settings(session: SparkSession, settings: Mapping[str, int | None]) -> Iterator[None]:
+    """Set the sizes of batches until the block ends; None stands for what the session has itself.
+
+    Of loads that overlap the last to end restores the session's own. What was not set is not set afterwards either: a
+    limit that is set counts as the user's.
+    """
+    with _lock:
+        count, given = _lent.get(id(session), (0, session.conf.getAll))
+        _lent[id(session)] = count + 1, given
+        for name, value in settings.items():
+            _set(session, name, given.get(name) if value is None else value)
     try:
         yield
     finally:
-        for name in settings:
-            if name in given:
-                session.conf.set(name, given[name])
+        with _lock:
+            count, given = _lent.pop(id(session))
+            if count > 1:
+                _lent[id(session)] = count - 1, given
             else:
-                session.conf.unset(name)
+                for name in (_ROWS_SETTING, _BYTES_SETTING):
+                    _set(session, name, given.get(name))
+
+
+def _set(session: SparkSession, name: str, value: str | int | None) -> None:
+    if value is None:
+        session.conf.unset(name)
+    else:
+        session.conf.set(name, value)
+
+
+def _has_own_limit(session: SparkSession) -> bool:
+    """Tell whether the user limits the bytes of batches."""
+    with _lock:
+        _, given = _lent.get(id(session), (0, session.conf.getAll))
+    return _BYTES_SETTING in given
