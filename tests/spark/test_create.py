@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,62 @@ def test_a_data_frame_creates_its_map(session: SparkSession, tmp_path: Path, wri
         ]
         count = sum(number % 7 == 3 and number % 10 != 9 for number in range(100))
         assert grid.sql("SELECT COUNT(*) FROM orders WHERE customer = 'C3'").fetchall() == [(count,)]
+
+
+TYPED = {
+    "true": ("BOOLEAN", "boolean", True),
+    "CAST(1 AS TINYINT)": ("TINYINT", "tinyint", 1),
+    "CAST(1 AS SMALLINT)": ("SMALLINT", "smallint", 1),
+    "1": ("INTEGER", "int", 1),
+    "1L": ("BIGINT", "bigint", 1),
+    "CAST(1.5 AS FLOAT)": ("REAL", "float", 1.5),
+    "CAST(1.5 AS DOUBLE)": ("DOUBLE", "double", 1.5),
+    "CAST(1.5 AS DECIMAL(38, 10))": ("DECIMAL(38, 10)", "decimal(38,10)", Decimal("1.5")),
+    "'a'": ("VARCHAR", "string", "a"),
+    "CAST('a' AS VARCHAR(3))": ("VARCHAR", "string", "a"),
+    "X'00'": ("VARBINARY", "binary", b"\0"),
+    "date'2024-07-01'": ("DATE", "date", date(2024, 7, 1)),
+    "time'12:30:00.25'": ("TIME", "time(6)", time(12, 30, 0, 250_000)),
+    "timestamp_ntz'2024-07-01 12:00:00'": ("TIMESTAMP", "timestamp_ntz", datetime(2024, 7, 1, 12)),
+    "timestamp'2024-07-01 12:00:00'": ("TIMESTAMP WITH TIME ZONE", "timestamp", datetime(2024, 7, 1, 12)),
+    "CAST(NULL AS VOID)": ("VARCHAR", "string", None),
+}
+"""What a value of Spark is in a map that is created, and in a frame over it."""
+
+
+def test_each_type_goes_into_a_map_and_comes_out(session: SparkSession, tmp_path: Path) -> None:
+    """A TIME could be written and not be read."""
+    names = [f"c{number}" for number in range(len(TYPED))]
+    columns = [f"{value} AS {name}" for value, name in zip(TYPED, names, strict=True)]
+    data = session.sql(f"SELECT 1L AS id, {', '.join(columns)}")
+    place = {"path": str(tmp_path / "shop.remuda"), "map": "orders"}
+    for write in (by_load, by_write):
+        write(data, place["path"], key="id", mode="upsert")
+        with remuda.open(place["path"]) as grid:
+            held = [str(column.type) for column in grid.sql(f"SELECT {', '.join(names)} FROM orders").columns]
+            assert held == [type_ for type_, _, _ in TYPED.values()]
+            frames = [
+                session.read.format("remuda").options(**place).load(),
+                session.read.format("remuda").options(path=place["path"], query="SELECT * FROM orders").load(),
+                remuda.spark.table(session, **place),
+                remuda.spark.lookup(session.range(1, 2), **place, on="id"),
+            ]
+            for frame in frames:
+                assert [field.dataType.simpleString() for field in frame.schema][1:] == [
+                    type_ for _, type_, _ in TYPED.values()
+                ]
+                assert [tuple(row)[1:] for row in frame.collect()] == [tuple(value for _, _, value in TYPED.values())]
+            if write is by_load:
+                grid.sql("DROP TABLE orders")
+
+
+@pytest.mark.parametrize("type_", ["DAY", "MONTH"])
+@pytest.mark.parametrize("write", [by_write, by_load])
+def test_an_interval_goes_into_no_map(
+    session: SparkSession, tmp_path: Path, write: Callable[..., None], type_: str
+) -> None:
+    with pytest.raises(Exception, match=r"pause is an INTERVAL, which no table holds|cast\(\"string\"\)"):
+        write(session.sql(f"SELECT 1L AS id, INTERVAL '1' {type_} AS pause"), str(tmp_path / "shop.remuda"), key="id")
 
 
 @pytest.mark.parametrize("write", [by_write, by_function])

@@ -130,6 +130,12 @@ def _with_unmatched(positions: np.ndarray, columns: list[pa.Array], count: int) 
 
 
 def _beside(batch: pa.RecordBatch, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """Spark takes the columns by position, and names them itself. It cannot read two columns of one name."""
-    arrays = [*batch.columns, *columns]
+    """Spark takes the columns by position, and names them itself. It cannot read two columns of one name.
+
+    It counts the time of a day in nanoseconds alone.
+    """
+    arrays = [
+        *batch.columns,
+        *(each.cast(pa.time64("ns")) if pa.types.is_time(each.type) else each for each in columns),
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))])

@@ -16,6 +16,7 @@ from remuda.plan.physical import MapScan
 from remuda.plan.traits import Traits
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.source.planned_map import PlannedMap, made_anew
+from remuda.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remuda.plan.physical import PhysicalNode, Root
     from remuda.plan.result_column import ResultColumn
     from remuda.storage import MapSnapshot
+    from remuda.types import SqlType
 
 
 def scanned_columns(definition: MapDefinition, names: Iterable[str] | None) -> tuple[Column, ...]:
@@ -43,7 +45,12 @@ def scanned_columns(definition: MapDefinition, names: Iterable[str] | None) -> t
 
 def arrow_schema(columns: Iterable[Column] | Iterable[ResultColumn]) -> pa.Schema:
     """Return the schema as Spark compares it with the promised one: nullability included."""
-    return pa.schema([pa.field(column.name, column.type.arrow, column.nullable) for column in columns])
+    return pa.schema([pa.field(column.name, spark_arrow(column.type), column.nullable) for column in columns])
+
+
+def spark_arrow(type_: SqlType) -> pa.DataType:
+    """Return the Arrow type that Spark takes for a column: it counts the time of a day in nanoseconds alone."""
+    return pa.time64("ns") if type_.kind is Kind.TIME else type_.arrow
 
 
 def shares_of(definition: MapDefinition, tasks: int) -> list[np.ndarray]:
