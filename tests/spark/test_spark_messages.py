@@ -16,7 +16,7 @@ import remuda
 import remuda.spark
 from remuda.errors import ErrorCode, SqlError
 from remuda.spark.driver.tasks import as_sql_error
-from remuda.spark.source.source_read import MapReader
+from remuda.spark.source.source_read import MapReader, QueryReader
 from remuda.spark.source.source_write import Target
 from remuda.storage.folder.delivery import FolderInbox
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSourceReader
 
     from remuda.grid import Grid
 
@@ -119,6 +120,12 @@ def test_executors_that_do_not_see_the_folder(
             grid.sql("SELECT SUM(amount) FROM orders").fetchall()
         with pytest.raises(SqlError, match=cure):
             grid.load("orders", new_rows(session), mode="upsert")
+        with pytest.raises(SqlError, match=cure):
+            grid.load("orders", new_rows(session).selectExpr("*", "'i' AS op"), mode="apply", operation="op")
+        frame = remuda.spark.table(session, "/proc/self/cwd/shop.remuda", "orders")
+        for rows in (frame, frame.rdd):
+            with pytest.raises(Exception, match=cure):
+                rows.count()
 
 
 def test_tasks_of_the_data_source_that_do_not_see_the_folder(
@@ -136,6 +143,27 @@ def test_tasks_of_the_data_source_that_do_not_see_the_folder(
             SqlError, match=r"the executors do not see .*shop.remuda: use a shared file system or s3://"
         ):
             work()
+
+
+@pytest.mark.parametrize("execution", [None, "b" * 32])
+def test_a_relative_path_is_that_of_the_driver(
+    grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: str | None
+) -> None:
+    """An executor of a cluster has a working directory of its own, in which the folder was looked for."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert grid.store.path is not None
+    monkeypatch.chdir(grid.store.path.parent)
+    readers: list[DataSourceReader] = [
+        MapReader({"path": grid.store.path.name, "map": "orders"}, 1),
+        QueryReader({"path": grid.store.path.name, "query": "SELECT id FROM orders LIMIT 5"}, 1),
+    ]
+    partitions = [(reader, reader.partitions()[0]) for reader in readers]
+    monkeypatch.chdir(elsewhere)
+    for module in ("pinned_read", "source_read"):
+        monkeypatch.setattr(f"remuda.spark.source.{module}.running_execution", lambda: execution)
+    for reader, partition in partitions:
+        assert sum(batch.num_rows for batch in reader.read(partition)) == 2
 
 
 def test_a_module_that_executors_lack_is_named(session: SparkSession) -> None:

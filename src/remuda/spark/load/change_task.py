@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from remuda.dataclass import dataclass
 from remuda.errors import RemudaError, SqlError
+from remuda.spark.driver.tasks import unseen_folder
 from remuda.spark.load.partition_task import as_rows_of
 from remuda.spark.load.segment_task import TASK_BYTES
 from remuda.storage.load.bulk_load import SEGMENT_ROWS
@@ -42,6 +43,8 @@ class ChangeWork:
 def write_changes(work: ChangeWork, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs in a task; yields, one row for each segment, what `pickle` reads back: its description, or an error."""
     try:
+        if not Path(work.between).is_dir():
+            raise unseen_folder(Path(work.between).parents[1])
         for table in held_tables(batches):
             for segment, marks in change_segments(work.definition, work.form, table):
                 segment.id = f"{work.load_id}-{segment.id}"

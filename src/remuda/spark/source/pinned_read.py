@@ -73,6 +73,18 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
         raise
 
 
+def from_anywhere(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for tasks, whose working directory is another one than the driver's."""
+    path = options["path"]
+    return {**options, "path": path if "://" in path else str(Path(path).expanduser().absolute())}
+
+
+def refuse_unseen(path: str) -> None:
+    """Raise in a task for a folder that the driver has found and this machine has not."""
+    if "://" not in path and not (Path(path) / MANIFEST).is_file():
+        raise unseen_folder(path)
+
+
 def _refuse_lakehouse(folder: Path) -> None:
     """Raise for the folder of a table that another format keeps."""
     for mark, name in _LAKEHOUSES.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog.catalog import DEFAULT_SCHEMA
 from remuda.errors import StorageError, nearest, not_found, option_error, state_error
-from remuda.spark.source.pinned_read import open_reader, pinned_store
+from remuda.spark.source.pinned_read import from_anywhere, open_reader, pinned_store, refuse_unseen
 from remuda.storage import SnapshotDescription, open_snapshot
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PlannedMap:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = dict(options)
+        self._options = from_anywhere(options)
         store = open_reader(options)
         try:
             definition = find_map(store, options["map"], past_moment(options))
@@ -95,6 +95,7 @@ class PlannedMap:
         try:
             return open_snapshot(self._planned)
         except FileNotFoundError as error:
+            refuse_unseen(self._options["path"])
             raise StorageError(
                 "the version that this data frame was planned for is gone: make the data frame anew, and run it within "
                 f"{KEPT_SECONDS / 60:.0f} minutes, or by an action of Spark SQL, which reads the newest version",

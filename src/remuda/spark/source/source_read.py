@@ -21,7 +21,7 @@ from remuda.errors import option_error
 from remuda.exec.batch import conformed
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.source.partition_scan import PlannedScan, arrow_schema, scanned_columns
-from remuda.spark.source.pinned_read import open_reader, running_execution
+from remuda.spark.source.pinned_read import from_anywhere, open_reader, running_execution
 from remuda.spark.source.planned_map import PlannedMap
 from remuda.spark.source.shared_query import SharedQuery, plan_of
 
@@ -69,7 +69,7 @@ class QueryReader(DataSourceReader):
 
     def __init__(self, options: Mapping[str, str], tasks: int) -> None:
         self._tasks = task_count(options, tasks)
-        self._options = dict(options)
+        self._options = from_anywhere(options)
         with _open_grid(options) as grid:
             self._shared = SharedQuery.of(plan_of(grid, options["query"]), options)
 
