@@ -63,6 +63,33 @@ def test_two_modes_that_contradict_each_other_are_refused(session: SparkSession,
     assert rows_of(grid) == [(1, 10), (2, 200), (3, 300)]
 
 
+@pytest.mark.parametrize("option", ["columns", "version", "timestamp", "since"])
+def test_what_says_how_to_read_is_refused_in_a_write(session: SparkSession, grid: Grid, option: str) -> None:
+    """It was ignored: the rows of all columns went into the newest version."""
+    write = new_rows(session).write.format("remuda").options(path=str(grid.store.path), map="orders", mode="upsert")
+    with pytest.raises(Exception, match=f"{option} says what is read, and this is a write"):
+        write.option(option, "1").mode("append").save()
+    assert rows_of(grid) == [(1, 10), (2, 20)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ""}, "columns is the name of a column, or a list of names, not ''"),
+        ({"columns": "id, ID"}, "columns name id twice"),
+        ({"soleWriter": "maybe"}, "soleWriter is true or false, not 'maybe'"),
+        ({"mergeSchema": "true"}, "mergeSchema: a table keeps its columns"),
+        ({"map": "totals"}, r"totals is a view: .*\n.*SELECT \* FROM totals"),
+    ],
+)
+def test_values_of_options_that_mean_nothing_are_named(
+    session: SparkSession, grid: Grid, options: dict[str, str], message: str
+) -> None:
+    grid.sql("CREATE VIEW totals AS SELECT COUNT(*) AS n FROM orders")
+    with pytest.raises(Exception, match=message):
+        session.read.format("remuda").options(**{"path": str(grid.store.path), "map": "orders", **options}).load()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -31,7 +31,7 @@ from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import refuse_stopped, slot_count
 from remuda.spark.source.change_read import ChangeReader, feed_columns, reads_changes
 from remuda.spark.source.change_stream import ChangeStream
-from remuda.spark.source.pinned_read import open_reader
+from remuda.spark.source.pinned_read import is_sole_writer, open_reader
 from remuda.spark.source.planned_map import find_map, past_moment
 from remuda.spark.source.source_read import (
     MapReader,
@@ -59,6 +59,8 @@ _OPTIONS = frozenset(
         *("operation", "changes", "condition", "batchid", "since", "version", "timestamp"),
     }
 )
+_OF_READS = ("columns", "version", "timestamp", "since")
+"""Options that a write does not take: rows would go elsewhere than they say."""
 _OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
 """What Spark hands on of a stream."""
 
@@ -86,6 +88,11 @@ class RemudaSource(DataSource):
                 "queries over it",
                 suggestion='Put the condition into the frame: .option("query", "SELECT ... WHERE ...").',
             )
+        if any(name.casefold() == "mergeschema" for name in options):
+            raise not_supported(
+                "mergeSchema: a table keeps its columns",
+                suggestion='Leave new columns out, or create another map for them: option("key", "...").',
+            )
         unknown = [name for name in options if name.casefold() not in _OPTIONS | _OF_STREAMS]
         if unknown:
             known = (
@@ -93,6 +100,7 @@ class RemudaSource(DataSource):
                 "changes, condition, batchId, since, version, timestamp, cache"
             )
             raise option_error(f"unknown option: {unknown[0]}; the options are {known}")
+        is_sole_writer(options)
         if not options.get("path"):
             raise option_error('say where the maps are: .option("path", ...)')
         if bool(options.get("map")) == bool(options.get("query")):
@@ -162,6 +170,9 @@ class RemudaSource(DataSource):
     def _for_writing(self) -> MutableMapping[str, str]:
         if "map" not in self.options:
             raise option_error('say which map to write: .option("map", ...)')
+        reading = next((name for name in _OF_READS if name in self.options), None)
+        if reading is not None:
+            raise option_error(f"{reading} says what is read, and this is a write: leave it out")
         return self.options
 
     def _mode(self, default: LoadMode) -> LoadMode:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.dataclass import dataclass
-from remuda.errors import missing_column, nearest
+from remuda.errors import column_twice, missing_column, nearest
 from remuda.exec import ExecContext, IterationResult, build_operator
 from remuda.exec.batch import conformed
 from remuda.expr import Column, Parameters
@@ -38,6 +38,8 @@ def scanned_columns(definition: MapDefinition, names: Iterable[str] | None) -> t
             if column is None:
                 hint = nearest(name, [each.name for each in visible])
                 raise missing_column(f"{definition.name} has no column {name}", suggestion=hint)
+            if column in chosen:
+                raise column_twice(f"columns name {column.name} twice")
             chosen.append(column)
         visible = tuple(chosen)
     return tuple(Column(number, each.name, each.type, each.nullable) for number, each in enumerate(visible))

@@ -62,8 +62,7 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
         return Store.open(folder, read_only=True, verifies=False, execution=execution)
     from remuda.storage.remote.remote_location import open_address
 
-    sole_writer = options.get("soleWriter", "false").casefold() == "true"
-    found = open_address(path, cache=options.get("cache"), sole_writer=sole_writer)
+    found = open_address(path, cache=options.get("cache"), sole_writer=is_sole_writer(options))
     if isinstance(found, Path):
         return Store.open(found, read_only=True, verifies=False, execution=execution)
     try:
@@ -71,6 +70,14 @@ def open_reader(options: Mapping[str, str], execution: str | None = None) -> Sto
     except BaseException:
         found.close()
         raise
+
+
+def is_sole_writer(options: Mapping[str, str]) -> bool:
+    """Tell whether the option says that no other process writes the store."""
+    given = options.get("soleWriter", "false")
+    if given.casefold() not in {"true", "false"}:
+        raise option_error(f"soleWriter is true or false, not {given!r}")
+    return given.casefold() == "true"
 
 
 def from_anywhere(options: Mapping[str, str]) -> dict[str, str]:

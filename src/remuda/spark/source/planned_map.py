@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from remuda.catalog.catalog import DEFAULT_SCHEMA
-from remuda.errors import StorageError, nearest, not_found, option_error, state_error
+from remuda.errors import StorageError, nearest, not_found, option_error, state_error, wrong_object
 from remuda.spark.source.pinned_read import from_anywhere, open_reader, pinned_store, refuse_unseen
 from remuda.storage import SnapshotDescription, open_snapshot
 
@@ -32,6 +32,10 @@ def find_map(store: Store, name: str, moment: int | datetime | None = None) -> M
     catalog = store.catalog if moment is None else store.history.at(moment)
     found = catalog.find_map(short, (schema or DEFAULT_SCHEMA,))
     if found is None:
+        if catalog.find_view(short, (schema or DEFAULT_SCHEMA,)) is not None:
+            raise wrong_object(
+                f"{name} is a view: the option map names a table", suggestion=f'option("query", "SELECT * FROM {name}")'
+            )
         names = [definition.name for definition in catalog.maps.values()]
         raise not_found(f"unknown table: {name}", suggestion=nearest(short, names))
     return found

@@ -24,6 +24,7 @@ from remuda.spark.source.partition_scan import PlannedScan, arrow_schema, scanne
 from remuda.spark.source.pinned_read import from_anywhere, open_reader, running_execution
 from remuda.spark.source.planned_map import PlannedMap
 from remuda.spark.source.shared_query import SharedQuery, plan_of
+from remuda.storage.load.new_map import column_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 def read_columns(definition: MapDefinition, names: str | None) -> tuple[Column, ...]:
     """Return the visible columns, or those that the option `columns` names."""
-    return scanned_columns(definition, None if names is None else [part.strip() for part in names.split(",")])
+    return scanned_columns(definition, None if names is None else column_names("columns", names))
 
 
 class MapPartition(InputPartition):

@@ -10,7 +10,7 @@ from remuda.catalog import DEFAULT_SCHEMA, Catalog
 from remuda.errors import StorageError, missing_column, nearest, not_found, option_error, wrong_object
 from remuda.spark.load.change_job import row_fields
 from remuda.spark.load.matching import frame_schema
-from remuda.spark.source.pinned_read import open_reader
+from remuda.spark.source.pinned_read import is_sole_writer, open_reader
 from remuda.storage import Store
 from remuda.storage.folder.delivery import FolderInbox
 from remuda.storage.load.new_map import MapRequest
@@ -99,8 +99,7 @@ def _make_store(options: Mapping[str, str]) -> None:
         return
     from remuda.storage.remote.remote_location import open_address
 
-    sole_writer = options.get("soleWriter", "false").casefold() == "true"
-    found = open_address(path, cache=options.get("cache"), sole_writer=sole_writer)
+    found = open_address(path, cache=options.get("cache"), sole_writer=is_sole_writer(options))
     if isinstance(found, Path):
         Store.open(found).close()
     else:
