@@ -7,15 +7,19 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import remuda
+
+if TYPE_CHECKING:
+    from remuda.grid import Grid
 
 FILES = 12
 APPLICATION = Path(__file__).with_name("stream_application.py")
@@ -67,12 +71,53 @@ def test_a_stream_whose_driver_is_killed_is_exact(tmp_path: Path, kills: int) ->
             assert ids == sorted(key for key, (v, _) in model.items() if v == f"v{number}")
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    names = ("shop.remuda", "source", "checkpoint")
+def change_by_chance(grid: Grid, draw: random.Random, stop: threading.Event) -> None:
+    """Commit a version of the source again and again."""
+    turn = 0
+    while not stop.is_set():
+        turn += 1
+        values = ", ".join(f"({draw.randrange(100)}, 'v{turn}.{number}', {turn})" for number in range(20))
+        grid.sql(f"SINK INTO source VALUES {values}")
+        grid.sql("DELETE FROM source WHERE id % 9 = ?", draw.randrange(9))
+        grid.checkpoint()
+        stop.wait(0.3)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_stream_of_versions_whose_driver_is_killed_is_exact(tmp_path: Path, kills: int) -> None:
+    """From map to map, while this process commits versions and takes over what the stream delivers."""
+    draw, stop = random.Random(kills), threading.Event()
+    with remuda.open(tmp_path / "shop.remuda") as grid:
+        for name in ("source", "t"):
+            grid.sql(f"CREATE TABLE {name} (id BIGINT, v VARCHAR, ts BIGINT, PRIMARY KEY (id))")
+        writer = threading.Thread(target=change_by_chance, args=(grid, random.Random(kills), stop))
+        writer.start()
+        try:
+            for _ in range(kills):
+                process = start(tmp_path, "source", "for ever")
+                try:
+                    wait_for(tmp_path / "checkpoint", process, draw.randrange(1, 3), draw.random())
+                finally:
+                    process.send_signal(signal.SIGKILL)
+                    process.communicate()
+        finally:
+            stop.set()
+            writer.join()
+        grid.checkpoint()
+        process = start(tmp_path, "source")
+        told, _ = process.communicate()
+        assert told.decode().split() == ["begun", "done"]
+        expected = sorted(map(tuple, grid.sql("SELECT * FROM source")))
+        assert expected
+        assert sorted(map(tuple, grid.sql("SELECT * FROM t"))) == expected
+
+
+def start(folder: Path, source: str | None = None, *more: str) -> subprocess.Popen[bytes]:
+    """Start the application on the files of a folder, or on the changes of a map."""
+    names = (folder / "shop.remuda", source or folder / "source", folder / "checkpoint")
     environment: dict[str, Any] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, APPLICATION, *(folder / name for name in names)], stdout=subprocess.PIPE, env=environment
-    )
+    process = subprocess.Popen([sys.executable, APPLICATION, *names, *more], stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     return process
 
