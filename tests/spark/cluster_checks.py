@@ -254,6 +254,58 @@ def test_executor_killed_during_a_load(cluster: SparkSession, functions: Any, gr
     assert segments == {each.segment.id for each in store_map.stored}
 
 
+@pytest.mark.parametrize("write", ["df.write", "remuda.spark.write", "grid.load", "a stream"])
+def test_changes_are_exact_though_an_executor_is_killed(
+    cluster: SparkSession, functions: Any, grid: Grid, tmp_path: Path, write: str
+) -> None:
+    """Its tasks are run again, in another executor: what they had written before counts once, or not at all."""
+
+    def slowly(batches: Any) -> Any:
+        import time
+
+        for batch in batches:
+            time.sleep(1.5)
+            yield batch
+
+    wait_for_executors(cluster)
+    cluster.range(0, 3_000, 1, 3).selectExpr("id", "0L AS third", "'old' AS text").write.parquet(str(tmp_path / "old"))
+    grid.load("numbers", cluster.read.parquet(str(tmp_path / "old")))
+    changed = "IF(n % 2 = 0, 'd', 'u') AS op, n % 1000 + 500 * CAST(n / 1000 AS INT) AS id, n AS third"
+    given = cluster.range(0, 4_000, 1, EXECUTORS * 2).withColumnRenamed("id", "n")
+    given.selectExpr(*changed.split(", "), "'new' AS text").write.parquet(str(tmp_path / "changes"))
+    source = (
+        cluster.readStream.schema("op STRING, id BIGINT, third BIGINT, text STRING")
+        if write == "a stream"
+        else cluster.read
+    )
+    frame = source.parquet(str(tmp_path / "changes"))
+    data = frame.mapInArrow(slowly, frame.schema)
+    path, words = str(grid.store.path), {"mode": "apply", "operation": "op", "orderBy": "third"}
+    timer = kill_one(cluster, functions, 2)
+    if write == "grid.load":
+        grid.load("numbers", data, mode="apply", operation="op", order_by="third")
+    elif write == "remuda.spark.write":
+        remuda.spark.write(data, path, "numbers", **words)
+    elif write == "df.write":
+        data.write.format("remuda").options(path=path, map="numbers", **words).mode("append").save()
+    else:
+        stream = data.writeStream.format("remuda").options(path=path, map="numbers", **words)
+        stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+        stream.start().awaitTermination()
+    timer.join()
+    model: dict[int, tuple[int, str]] = dict.fromkeys(range(3000), (0, "old"))
+    last = {n % 1000 + 500 * (n // 1000): n for n in range(4_000)}
+    for number, n in last.items():
+        if n % 2:
+            model[number] = (n, "new")
+        else:
+            model.pop(number)
+    found = {row.id: (row.third, row.text) for row in grid.sql("SELECT id, third, text FROM numbers")}
+    assert found == model
+    assert len(grid.sql("SELECT id FROM numbers WHERE text = 'new'").fetchall()) == sum(n % 2 for n in last.values())
+    wait_for_executors(cluster)
+
+
 def test_load_that_fails_leaves_no_trace(cluster: SparkSession, grid: Grid) -> None:
     before = files_in(grid)
     broken = numbers(cluster).selectExpr("id", "if(id = 777, raise_error('no such number'), 1) AS third")

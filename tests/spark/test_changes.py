@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,3 +178,82 @@ def test_batches_of_a_stream_by_foreach_batch(session: SparkSession, grid: Grid,
     ).start().awaitTermination()
     assert seen == [0]
     assert rows_of(grid) == [(1, "written since", 11), *APPLIED[1:]]
+
+
+Change = tuple[int, str, int, int, str]
+"""A key, two values, when it happened, and an operation: i, u or d."""
+
+
+def told(
+    session: SparkSession, changes: list[Change], form: str, draw: random.Random
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return changes in one of three forms, in any order and cut into tasks by chance, and the words that tell it."""
+    rows: list[Any]
+    if form == "debezium":
+        rows = [
+            (op, (key, v, ts) if op == "d" else None, None if op == "d" else (key, v, ts), (at,))
+            for key, v, ts, at, op in changes
+        ]
+        image = "STRUCT<id: BIGINT, v: STRING, ts: BIGINT>"
+        schema = f"op STRING, before {image}, after {image}, source STRUCT<lsn: BIGINT>"
+        words = {"changes": "debezium"}
+    elif form == "delta":
+        names = {"i": "insert", "u": "update_postimage", "d": "delete"}
+        rows = [(key, v, ts, names[op], at) for key, v, ts, at, op in changes]
+        rows += [(key, "before", 0, "update_preimage", at) for key, _, _, at, op in changes if op == "u"]
+        schema, words = f"{SCHEMA}, _change_type STRING, _commit_version BIGINT", {"changes": "delta"}
+    else:
+        rows = [(key, v, ts, at, op) for key, v, ts, at, op in changes]
+        schema, words = f"{SCHEMA}, at BIGINT, op STRING", {"operation": "op", "orderBy": "at"}
+    draw.shuffle(rows)
+    data = session.createDataFrame(rows, schema).repartition(draw.randrange(1, 5))
+    return data, {"mode": "apply", **words}
+
+
+def applied(model: dict[int, tuple[str, int]], changes: list[Change], condition: str | None) -> ChangeCounts:
+    """Apply changes to a dictionary: the last of each key, if it may replace what is there."""
+    inserted = updated = deleted = 0
+    for key in {change[0] for change in changes}:
+        _, v, ts, _, operation = max((each for each in changes if each[0] == key), key=lambda each: each[3])
+        old = model.get(key)
+        if old is not None and condition is not None and not ts > old[1]:
+            continue
+        if operation == "d":
+            deleted += model.pop(key, None) is not None
+        else:
+            inserted, updated = inserted + (old is None), updated + (old is not None)
+            model[key] = (v, ts)
+    return ChangeCounts(inserted, updated, deleted)
+
+
+@pytest.mark.parametrize("load", WAYS)
+@pytest.mark.parametrize("turns", [3, pytest.param(25, marks=pytest.mark.slow)])
+def test_random_changes_against_a_dictionary(
+    session: SparkSession, grid: Grid, load: Callable[..., Any], turns: int
+) -> None:
+    """In every form, beside statements and checkpoints; batches come again, with other rows even."""
+    draw = random.Random(f"{load.__name__} {turns}")
+    model = {key: (v, ts) for key, v, ts in HELD}
+    for turn in range(turns):
+        form = ("debezium", "delta", "columns")[turn % 3]
+        happened = draw.sample(range(1000), draw.randrange(1, 40))
+        changes = [
+            (draw.randrange(15), f"v{draw.randrange(5)}", draw.randrange(99), at, draw.choice("iud")) for at in happened
+        ]
+        condition = draw.choice([None, "new.ts > old.ts"])
+        counts = applied(model, changes, condition)
+        data, words = told(session, changes, form, draw)
+        words |= {"batchId": f"feed/{turn}"} | ({} if condition is None else {"condition": condition})
+        assert load(grid, data, **words) in {None, counts}
+        key = draw.randrange(15)
+        grid.sql("SINK INTO t VALUES (?, 'sunk', ?)", key, turn)
+        model[key] = ("sunk", turn)
+        if draw.random() < 0.5:
+            again, words = told(session, [(key, "again", 99, 0, "d"), *changes[1:]], "delta", draw)
+            load(grid, again, **words, batchId=f"feed/{draw.randrange(turn + 1)}")
+        if draw.random() < 0.3:
+            grid.checkpoint()
+        assert rows_of(grid) == sorted((key, *value) for key, value in model.items())
+        v = f"v{draw.randrange(5)}"
+        found = sorted(row.id for row in grid.sql("SELECT id FROM t WHERE v = ?", v))
+        assert found == sorted(key for key, value in model.items() if value[0] == v)

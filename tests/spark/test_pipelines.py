@@ -126,3 +126,21 @@ def test_a_sink_and_a_materialized_view_into_maps(grid: Grid, project: Path) -> 
     run(project)
     assert rows(grid, "SELECT * FROM orders ORDER BY id") == [(1, "SENT", 10), (3, "NEW", 5)], "each file once"
     assert rows(grid, "SELECT * FROM totals ORDER BY status") == [("new", 2), ("old", 2)]
+
+
+@pytest.mark.slow
+def test_the_pipeline_of_the_guide_runs(grid: Grid, project: Path) -> None:
+    """Its block in `docs/spark.md` is no Python session: the command of Spark runs it."""
+    guide = Path(__file__).parents[2].joinpath("docs", "spark.md").read_text(encoding="utf-8")
+    block = guide[guide.index("from pyspark import pipelines") :].partition("\n```")[0]
+    flows = block.replace("/data/shop.remuda", str(grid.store.path)).replace(
+        "/data/arriving", str(project.parent / "arriving")
+    )
+    (project / "transformations" / "flows.py").write_text(flows)
+    grid.sql("DROP TABLE orders")
+    grid.sql("CREATE TABLE orders (id BIGINT, status VARCHAR, PRIMARY KEY (id))")
+    arrive(project, "1.json", [(1, "NEW", 0, 0, "insert"), (2, "NEW", 0, 0, "insert"), (3, "PAID", 0, 0, "insert")])
+    for _ in range(2):  # the view and the sink of one run do not wait for each other
+        run(project)
+    assert rows(grid, "SELECT * FROM orders ORDER BY id") == [(1, "NEW"), (2, "NEW"), (3, "PAID")]
+    assert rows(grid, "SELECT * FROM totals ORDER BY status") == [("NEW", 2), ("PAID", 1)]
