@@ -158,7 +158,7 @@ def find_target(options: Mapping[str, str], schema: StructType, mode: LoadMode, 
         refuse_generated_key(definition)
         condition = None if given["condition"] is None else bind_condition(given["condition"], definition)
         rules = ChangeRules(form.order_name, condition, batch)
-        return Target(inbox, definition, mode, (), given["orderBy"], creates, form, rules)
+        return Target(inbox, definition, mode, (), form.order_name, creates, form, rules)
     by_field = {field.name: name for name, field in fields.items()}
     names = tuple(by_field[field.name] for field in schema.fields)
     order_by = order_column(definition, given["orderBy"])
