@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from remuda.exec import selection as row_choice
-from remuda.exec.selection import gather
+from remuda.exec.selection import gather, take_rows
 from remuda.expr.evaluate.mask import true_rows
 
 COUNT = 300
@@ -55,3 +55,14 @@ def test_chosen_rows_are_those_of_the_filter(
     chosen.validate(full=True)
     assert chosen.to_pydict() == rows.filter(condition).to_pydict()
     assert chosen.schema == rows.schema
+
+
+@pytest.mark.parametrize("offset", [0, 1, 13])
+def test_taken_rows_are_those_at_the_positions(offset: int) -> None:
+    rows = batch(offset)
+    for positions in (np.random.default_rng(offset).integers(0, COUNT, 700), np.empty(0, np.int64)):
+        taken = take_rows(rows, positions)
+        taken.validate(full=True)
+        assert taken.to_pydict() == rows.take(pa.array(positions)).to_pydict()
+        assert taken.schema == rows.schema
+    assert take_rows(rows.select([]), np.zeros(4, np.int64)).num_rows == 4

@@ -1,4 +1,4 @@
-"""The positions of NULLs: of any share, in slices that begin and end within a byte of validity bits, in any type."""
+"""The positions of NULLs and of true values: of any share, in slices that begin and end within a byte of bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from remuda.exec.keys.key_interner import KeyInterner
 from remuda.types import BIGINT, DOUBLE, SqlType
-from remuda.types.arrow_arrays import null_mask, null_positions
+from remuda.types.arrow_arrays import null_mask, null_positions, true_positions
 
 ROWS = 3000
 
@@ -57,3 +57,13 @@ def test_bytes_at_a_null_are_no_key(share: float, sql_type: SqlType, arrow: pa.D
     assert {tuple(row) for row in zip(*(each.to_pylist() for each in found), strict=True)} == rows
     assert len(np.unique(ids)) == keys.distinct == len(rows)
     assert (keys.find([array, array]) == ids).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 64, 1000, 4097])
+def test_true_values_are_found_in_either_way(rows: int) -> None:
+    random = np.random.default_rng(rows)
+    for share in (0.0, 0.01, 0.04, 0.05, 0.08, 0.1, 0.11, 0.5, 1.0):
+        mask = random.random(rows) < share
+        before = mask.copy()
+        assert true_positions(mask).tolist() == np.flatnonzero(mask).tolist()
+        assert (mask == before).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from remuda.exec.batch import ArrowBatch
-from remuda.types.arrow_arrays import is_dictionary, unpacked_bits
+from remuda.types.arrow_arrays import is_dictionary, true_positions, unpacked_bits
 from remuda.types.arrow_compute import pc
 
 if TYPE_CHECKING:
@@ -103,9 +103,20 @@ def gather(batch: pa.RecordBatch, mask: np.ndarray, count: int) -> pa.RecordBatc
         return batch.slice(0, count)
     if not SPARSE * batch.num_rows < count <= NEARLY_ALL * batch.num_rows:
         return batch.filter(_packed(mask))
-    positions = np.flatnonzero(mask)
+    positions = true_positions(mask)
     if count <= HANDFUL:
         return batch.take(pa.array(positions))
+    return take_rows(batch, positions)
+
+
+def take_rows(batch: pa.RecordBatch, positions: np.ndarray) -> pa.RecordBatch:
+    """Copy the rows at these positions, in any order.
+
+    Columns of fixed width are numpy's: with NULLs Arrow's own take needs four times as long as without (300,000 rows in
+    random order 187 and 776 µs, numpy 214 and 346).
+    """
+    if not batch.num_columns:
+        return batch.slice(0, len(positions))
     indices: pa.Array | None = None
     arrays: list[pa.Array] = []
     for array in batch.columns:

@@ -19,6 +19,9 @@ FEW_NULLS = 0.15
 """The share of NULLs up to which their positions are found by bytes: at 10 % in 104 µs instead of 370, at 30 % in 194
 instead of 105 (262,144 rows)."""
 
+SEARCHED_SHARE = 0.04
+"""The share of true values in a mask up to which searching for each of them is the faster way."""
+
 _DTYPES: dict[Kind, str] = {
     Kind.BOOLEAN: "u1",
     Kind.TINYINT: "<i1",
@@ -156,6 +159,33 @@ def null_positions(array: pa.Array) -> np.ndarray | None:
     # Bits before and behind the array are those of other rows.
     first, stop = np.searchsorted(positions, (0, len(array))).tolist()
     return positions[first:stop]
+
+
+def first_present(nulls: np.ndarray) -> int:
+    """Return the first position that is not among those of NULLs.
+
+    >>> first_present(np.array([0, 1, 3])), first_present(np.array([4]))
+    (2, 0)
+    """
+    return int(np.count_nonzero(nulls == np.arange(len(nulls))))
+
+
+def true_positions(mask: np.ndarray) -> np.ndarray:
+    """Return the positions at which a mask is true, ascending, as `np.flatnonzero` does.
+
+    numpy searches for each true value where they are a tenth or less, and else writes every position and keeps those
+    that count, without a branch. From 4 % on the second way is the faster one: true values behind the mask make numpy
+    take it. Measured, 262,144 rows: 5 % 175 to 105 µs, 10 % 351 to 105.
+
+    >>> true_positions(np.arange(100) % 20 == 3).tolist()
+    [3, 23, 43, 63, 83]
+    """
+    count, rows = int(np.count_nonzero(mask)), len(mask)
+    if not SEARCHED_SHARE * rows < count <= rows // 10:
+        return np.flatnonzero(mask)
+    padded = np.ones(rows + rows // 8, np.bool_)
+    padded[:rows] = mask
+    return np.flatnonzero(padded)[:count]
 
 
 def unpacked_bits(buffer: pa.Buffer, array: pa.Array, *, inverted: bool = False) -> np.ndarray:

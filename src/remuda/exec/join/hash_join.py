@@ -21,6 +21,7 @@ from remuda.exec.operator import Exec, IterationResult
 from remuda.exec.selection import SelectedBatch, gather
 from remuda.plan.joins import JoinKind, compared_keys
 from remuda.plan.physical import JoinSide
+from remuda.types.arrow_arrays import true_positions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -197,7 +198,7 @@ class HashJoinExec(JoinExec):
     def _joined_selected(self, result: JoinResult, left: SelectedBatch) -> Iterable[RowBatch]:
         """Look up the keys of selected rows before the other columns of those that have a match are materialized."""
         columns = gather(left.whole.select(self._left_keys), left.mask, left.row_count).columns
-        selected = np.flatnonzero(left.mask)
+        selected = true_positions(left.mask)
         if self._is_lookup:
             matched = self._table.contains(columns)
             mask = np.zeros(len(left.mask), np.bool_)

@@ -11,7 +11,7 @@ from remuda.exec.batch import positional
 from remuda.exec.keys.key_interner import KeyInterner
 from remuda.exec.keys.text_interner import used_values
 from remuda.expr.cancellation import check_cancelled
-from remuda.types.arrow_arrays import is_dictionary
+from remuda.types.arrow_arrays import is_dictionary, true_positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,7 +152,7 @@ class JoinTable(KeyTable):
         if hits.all():
             yield Pairs(0, len(key_ids), None, right)
         else:
-            left = np.flatnonzero(hits)
+            left = true_positions(hits)
             yield Pairs(0, len(key_ids), left, right[left])
 
     def pairs_until(self, columns: Sequence[pa.Array], settled: np.ndarray) -> Iterator[Pairs]:

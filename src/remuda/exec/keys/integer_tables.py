@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from remuda.expr.cancellation import check_cancelled
+from remuda.types.arrow_arrays import true_positions
 
 NOT_FOUND = -1
 """In place of an id, for a value that was never interned."""
@@ -139,4 +140,4 @@ class PresenceTable(_ByValue):
 
     def positions(self, values: np.ndarray) -> np.ndarray:
         """Return the positions of the values that are known."""
-        return np.flatnonzero(self._is_present.take(self._slots(values), mode="clip"))
+        return true_positions(self._is_present.take(self._slots(values), mode="clip"))

@@ -15,7 +15,14 @@ from remuda.exec.keys.integer_interner import NULL_ID, IntegerInterner
 from remuda.exec.keys.integer_tables import NOT_FOUND
 from remuda.exec.keys.text_interner import TextInterner
 from remuda.types import LONG_DIGITS, Kind
-from remuda.types.arrow_arrays import decimal_array, decimal_words, is_dictionary, null_mask, null_positions
+from remuda.types.arrow_arrays import (
+    decimal_array,
+    decimal_words,
+    first_present,
+    is_dictionary,
+    null_mask,
+    null_positions,
+)
 from remuda.types.normalized_key import normalized_keys, values_of_keys
 
 if TYPE_CHECKING:
@@ -167,15 +174,6 @@ def _column_interner(sql_type: SqlType) -> _ColumnInterner:
             return _NormalizedKeyInterner(sql_type)
 
 
-def _first_present(nulls: np.ndarray) -> int:
-    """Return the first position that is not among these ascending ones.
-
-    >>> _first_present(np.array([0, 1, 3])), _first_present(np.array([4]))
-    (2, 0)
-    """
-    return int(np.count_nonzero(nulls == np.arange(len(nulls))))
-
-
 class _NormalizedKeyInterner:
     """Interns values that have a normalized key."""
 
@@ -194,7 +192,7 @@ class _NormalizedKeyInterner:
         if len(nulls) == len(keys):
             return np.full(len(keys), NULL_ID, np.int32)
         keys = keys.copy()
-        keys[nulls] = keys[_first_present(nulls)]  # what lies at a NULL is arbitrary, and no key
+        keys[nulls] = keys[first_present(nulls)]  # what lies at a NULL is arbitrary, and no key
         ids = self._keys.intern(keys)
         ids[nulls] = NULL_ID
         return ids

@@ -15,7 +15,7 @@ from remuda.exec.offload import RowBudget
 from remuda.exec.operator import BlockingExec, Exec
 from remuda.exec.relational.limit import row_number
 from remuda.exec.scan.zone_order import TopNBound
-from remuda.exec.selection import gather
+from remuda.exec.selection import gather, take_rows
 from remuda.exec.sort.ordering import concatenate, sort_positions, top_positions
 from remuda.exec.sort.sorted_runs import SortedRuns
 from remuda.expr.evaluate.mask import true_rows
@@ -94,7 +94,7 @@ class SortExec(BlockingExec):
             return empty_batch(columns)
         together = concatenate(self._batches)
         positions = sort_positions(together, self._ordinals, self._node.collation)
-        return ArrowBatch(self._node.columns, together.take(positions))
+        return ArrowBatch(self._node.columns, take_rows(together, positions.to_numpy()))
 
 
 class TopNExec(BlockingExec):

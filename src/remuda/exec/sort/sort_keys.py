@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from remuda.types.arrow_arrays import buffer_values, code_values, decimal_words, is_dictionary, null_mask
+from remuda.types.arrow_arrays import (
+    buffer_values,
+    code_values,
+    decimal_words,
+    first_present,
+    is_dictionary,
+    null_positions,
+)
 from remuda.types.arrow_compute import pc
 from remuda.types.normalized_key import float_keys
 
@@ -55,23 +62,40 @@ def _parts_of(column: pa.Array, key: SortKey) -> list[Part] | None:
     words = _words(column)
     if words is None:
         return None
-    nulls = null_mask(column)
-    parts: list[Part] = []
-    if nulls is not None:
-        parts.append(Part((nulls != key.nulls_first).astype(np.uint64), 1))
+    nulls = null_positions(column)
+    if nulls is None:
+        return [Part(*_distances(values, key)) for values in words]
+    if len(nulls) == len(column):
+        return [Part(np.zeros(len(column), np.uint64), 0)]
     for values in words:
-        lowest, highest = _ends(values, nulls)
-        distances = highest - values if key.descending else values - lowest
-        if nulls is not None:
-            distances[nulls] = 0
-        parts.append(Part(distances, int(highest - lowest).bit_length()))
-    return parts
+        values[nulls] = values[first_present(nulls)]  # what lies at a NULL is arbitrary, and no end of the values
+    parts = [Part(*_distances(values, key)) for values in words]
+    if len(parts) > 1 or parts[0].width >= WORD:
+        is_behind = np.full(len(column), key.nulls_first, np.uint64)
+        is_behind[nulls] = not key.nulls_first
+        return [Part(is_behind, 1), *parts]
+    return [_beside_nulls(parts[0], nulls, first=key.nulls_first)]
 
 
-def _ends(values: np.ndarray, nulls: np.ndarray | None) -> tuple[np.uint64, np.uint64]:
-    """Return the least and the greatest of the values that are not NULL."""
-    present = values if nulls is None else values[~nulls]
-    return (present.min(), present.max()) if len(present) else (np.uint64(0), np.uint64(0))
+def _distances(values: np.ndarray, key: SortKey) -> tuple[np.ndarray, int]:
+    """Return how far values are from the first one of the order, and the bits of the farthest."""
+    lowest, highest = (values.min(), values.max()) if len(values) else (np.uint64(0), np.uint64(0))
+    distances = highest - values if key.descending else values - lowest
+    return distances, int(highest - lowest).bit_length()
+
+
+def _beside_nulls(part: Part, nulls: np.ndarray, *, first: bool) -> Part:
+    """Make NULL one number more, before all others or behind them, where 64 bits have room for it.
+
+    A part of its own for a bit that tells NULLs apart would be packed with all rows.
+    """
+    values, width = part
+    if not first:
+        values[nulls] = 1 << width
+        return Part(values, width + 1)
+    values += np.uint64(1)
+    values[nulls] = 0
+    return Part(values, width + 1)
 
 
 def _words(column: pa.Array) -> list[np.ndarray] | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from remuda.exec.batch import layout_of
 from remuda.exec.keys.key_interner import KeyInterner
-from remuda.exec.selection import computed_once
+from remuda.exec.selection import computed_once, take_rows
 from remuda.exec.sort.ordering import sort_positions
 from remuda.exec.sort.sort_keys import Part, changes, sort_parts, sorted_by
 
@@ -105,7 +105,7 @@ def arrange(
         peers = parts
         positions = sorted_by([numbers, *parts], batch.num_rows)
     starts = changes([numbers], positions)
-    return WindowRows(batch.take(pa.array(positions)), starts, lambda: changes(peers, positions))
+    return WindowRows(take_rows(batch, positions), starts, lambda: changes(peers, positions))
 
 
 def _numbers(arrays: Sequence[pa.Array], columns: Sequence[Column], rows: int) -> tuple[np.ndarray, int]:
