@@ -76,6 +76,10 @@ def _compare(grid: Any, numbers: Numbers, rows: list[tuple[int, Decimal | None]]
         for condition in (f"d {operator} {value:f}", f"{value:f} {MIRRORED[operator]} d", f"d {operator} '{value:f}'"):
             assert _ids(grid, condition) == expected, condition
         assert _ids(grid, f"d {operator} ?", value) == expected, (operator, value)
+        # A DOUBLE is compared as a DOUBLE, also where several of the column's values are the same one.
+        double = float(value)
+        as_doubles = sorted(id_ for id_, stored in present if meaning(float(stored), double))
+        assert _ids(grid, f"d {operator} ?", double) == as_doubles, (operator, double)
         # NULL stays NULL, so its negation keeps no row either.
         expected = sorted(id_ for id_, stored in present if not meaning(stored, value))
         assert _ids(grid, f"NOT (d {operator} {value:f})") == expected, (operator, value)
@@ -96,6 +100,16 @@ def _compare(grid: Any, numbers: Numbers, rows: list[tuple[int, Decimal | None]]
 
 def _ids(grid: Any, condition: str, *values: Any) -> list[int]:
     return sorted(row.id for row in grid.sql(f"SELECT id FROM m WHERE {condition}", *values))
+
+
+def test_whole_numbers_are_compared_exactly_with_a_real() -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, d REAL, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO m VALUES (1, 16777216), (2, 16777218), (3, 0.1)")
+        for value in (2**24 + 1, float(2**24 + 1), Decimal(2**24 + 1)):
+            assert _ids(grid, "d = ?", value) == []
+            assert _ids(grid, "d < ?", value) == [1, 3]
+            assert _ids(grid, "d IN (?, ?)", value, 0.1) == [3]
 
 
 @pytest.mark.parametrize(

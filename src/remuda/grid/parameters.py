@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -67,17 +68,25 @@ def to_stored_values(types: Sequence[SqlType], values: Sequence[Any]) -> tuple[t
 def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
     """Return the function from a value to its stored form that refuses every value the type does not hold exactly.
 
-    A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is.
+    A DECIMAL column rounds what is stored in it, but a comparison must see the value as it is. A DOUBLE stands for the
+    one DECIMAL that its digits write only as long as these are few: from 2**53 on several DECIMALs are the same DOUBLE.
     """
     convert = stored_converter(type_)
-    if type_.is_floating:
+    if type_.kind is Kind.DOUBLE:
         return lambda value: convert(value) if type(value) is float else _whole_number(convert, type_, value)
+    if type_.kind is Kind.REAL:
+        return lambda value: _whole_number(convert, type_, value)
     if type_.kind is not Kind.DECIMAL:
         return convert
 
+    most = Decimal(10) ** (sys.float_info.dig - type_.scale)
+
     def exactly(value: Any) -> Any:
         stored = convert(value)
-        if stored is not None and stored != (Decimal(repr(float(value))) if isinstance(value, float) else value):
+        if stored is None:
+            return None
+        is_float = isinstance(value, float)
+        if stored != (Decimal(repr(float(value))) if is_float else value) or (is_float and stored.copy_abs() > most):
             raise overflow_error(f"{value} has more digits than {type_}")
         return stored
 
@@ -85,12 +94,12 @@ def exact_converter(type_: SqlType) -> Callable[[Any], Any]:
 
 
 def _whole_number(convert: Callable[[Any], Any], type_: SqlType, value: Any) -> Any:
-    """Convert a value and refuse an integer that a DOUBLE does not hold exactly, as 2**53 + 1.
+    """Convert a value and refuse an integer that the type does not hold exactly, as DOUBLE 2**53 + 1.
 
-    A fraction means the nearest DOUBLE.
+    A fraction means the nearest number of the type.
     """
     stored = convert(value)
-    if not isinstance(value, int | Decimal) or (isinstance(value, Decimal) and not value.is_finite()):
+    if not isinstance(value, int | float | Decimal) or not math.isfinite(value):
         return stored
     if math.isinf(stored) or value == int(value) != int(stored):
         raise overflow_error(f"{value} has more digits than {type_}")
