@@ -5,6 +5,7 @@ The answers are compared with those of DuckDB as well: what is estimated also de
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from random import Random
@@ -59,6 +60,8 @@ EDGES: dict[str, tuple[str, ...]] = {
     "VARCHAR": ("", "a", "A", "ab", "\U0010ffff", "ü", "z" * 300, "zz"),
     "BOOLEAN": ("true", "false"),
 }
+NUMBERS = tuple(type_ for type_ in EDGES if not type_.startswith(("REAL", "DATE", "TIME", "VARCHAR", "BOOLEAN")))
+"""Types of which DuckDB compares any two as Remuda does, if it does: a REAL beside a DECIMAL is a REAL there."""
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
 
 
@@ -119,6 +122,12 @@ class Estimates:
             forms.append(f"NOT ({self.condition(table, depth - 1)})")
         return self.random.choice(forms)
 
+    def _compared_with(self, name: str) -> str:
+        """Return a column that this one may be joined with: of another type only where both are numbers."""
+        if self.columns[name] not in NUMBERS:
+            return name
+        return self.random.choice([other for other, type_ in self.columns.items() if type_ in NUMBERS])
+
     def query(self) -> str:
         name = self.random.choice(tuple(self.columns))
         table = self.random.choice(("e", "e", "e", "one", "none"))
@@ -126,6 +135,8 @@ class Estimates:
         kind = self.random.choice(("JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
         other = f"other.{name}"
         nested = f"WHERE {self.condition('other', 1)}"
+        grouped, key = self._compared_with(name), f"{table}.{name}"
+        groups = f"(SELECT {grouped} AS k, COUNT(*) FROM other GROUP BY 1) AS g"
         joined = f"{table} {kind} other ON {table}.{name} = {other} AND {self.condition('other', 1)}"
         return self.random.choice(
             (
@@ -133,6 +144,7 @@ class Estimates:
                 f"SELECT COUNT(*) FROM {table} {where}",
                 f"SELECT {name}, COUNT(*) FROM {table} {where} GROUP BY {name}",
                 f"SELECT {table}.id FROM {joined} {where}",
+                f"SELECT {table}.id FROM {table} {kind} {groups} ON {key} = g.k",
                 f"SELECT id FROM {table} WHERE {name} IN (SELECT {other} FROM other {nested})",
                 f"SELECT id FROM {table} {where} ORDER BY {name}, id LIMIT 3",
             )
@@ -193,6 +205,34 @@ def test_estimates_of_edge_values(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_many_estimates_of_edge_values(seed: int) -> None:
     assert check(seed, 150) > 75
+
+
+def test_numbers_of_any_two_types_are_joined() -> None:
+    """A DECIMAL meets the NaN and the infinite ends of a DOUBLE, which Python does not compare with it."""
+    numbers = [type_ for type_ in EDGES if type_ in {*NUMBERS, "REAL"}]
+    with remuda.open() as grid:
+        for number, type_ in enumerate(numbers):
+            grid.sql(f"CREATE TABLE t{number} (id INTEGER, v {type_}, PRIMARY KEY (v))")
+            values = {value + 0.0 if isinstance(value, float) else value for value in _edges_of(grid, type_)}
+            for id_, value in enumerate(values):
+                grid.sql(f"INSERT INTO t{number} VALUES (?, ?)", id_, value)
+        for one, other in itertools.product(range(len(numbers)), repeat=2):
+            text = f"SELECT x.id, y.id FROM t{one} x JOIN t{other} y ON x.v = y.v"
+            check_estimates(grid, text)
+            rows, others = (grid.sql(f"SELECT v, id FROM t{each}").fetchall() for each in (one, other))
+            expected = [(id_, its_id) for value, id_ in rows for it, its_id in others if _are_equal(value, it)]
+            assert sorted(map(tuple, grid.sql(text))) == sorted(expected), (numbers[one], numbers[other])
+
+
+def _edges_of(grid: Any, type_: str) -> list[Any]:
+    return [grid.sql(f"SELECT {literal(type_, value)}").fetchone()[0] for value in EDGES[type_]]
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Say whether numbers are equal: exact ones by their value, and as DOUBLEs where one is floating."""
+    if isinstance(one, float) or isinstance(other, float):
+        one, other = float(one), float(other)
+    return bool(one == other) or (one != one and other != other)
 
 
 RANGES = (

@@ -115,9 +115,9 @@ def overlap(column: ColumnStatistics, other: ColumnStatistics) -> float | None:
     low, high = other.minimum, other.maximum
     if not are_numbers(low, high, column.minimum, column.maximum) or not column.is_known or column.null_share >= 1:
         return None
-    if low <= column.minimum and column.maximum <= high:
+    reach = Reach(comparable(low), comparable(high))  # Python does not compare a Decimal with a NaN.
+    if reach.has(comparable(column.minimum)) and reach.has(comparable(column.maximum)):
         return 1.0
-    reach = Reach(comparable(low), comparable(high))
     inside = sum(share for key, share in column.shares.items() if reach.has(key))
     others = _others_share(reach, column) if column.rest > 0 else 0.0
     return None if others is None else min(1.0, (inside + column.rest * others) / (1.0 - column.null_share))
