@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 import remuda
+from remuda.sql.bind.expression.row_comparison import LONGEST_OR
 from tests.harness.databases import DuckDatabase
 from tests.harness.generated import rows_of
 from tests.properties.test_decisions import comparable
@@ -19,6 +21,7 @@ MAPS = {
     "single": ("id BIGINT, a BIGINT, s VARCHAR, x DOUBLE, v INTEGER", "id", ""),
 }
 ROWS = 1_200
+LONG = LONGEST_OR + 20
 SECOND = {"whole": "s", "part": "s", "float": "x"}
 TEXTS = ("'t0'", "'t1'", "'t7'", "''", "'none'", "NULL")
 NUMBERS = ("0.0", "-0.0", "0.5", "1.5", "'NaN'::DOUBLE", "7", "NULL")
@@ -41,7 +44,8 @@ class KeyQueries:
         random, values = self.random, list[int]()
         name = random.choice(list(MAPS))
         if name != "single" and random.random() < 0.4:
-            condition = f"(a, {SECOND[name]}) IN ({', '.join(self._tuple(name, values) for _ in range(3))})"
+            rows = random.choice((3, 3, 3, LONG))
+            condition = f"(a, {SECOND[name]}) IN ({', '.join(self._tuple(name, values) for _ in range(rows))})"
         else:
             branches = [self._branch(name, values) for _ in range(random.choice((1, 2, 2, 3, 12)))]
             condition = " OR ".join(branches)
@@ -101,6 +105,7 @@ def compare(seed: int, queries: int, members: int) -> Counter[str]:
             expected = sorted(comparable(oracle.query(text, values)))
             assert sorted(comparable(grid.sql(text, *values))) == expected, (seed, members, text, values)
             plan = "\n".join(line for (line,) in grid.sql(f"EXPLAIN {text}", *values))
+            used["long"] += "column1" in plan
             several = ") IN ((" in plan or " OR " in plan.partition("key:")[2].partition("\n")[0]
             used["several keys" if several and "KeyLookup" in plan else "other"] += 1
     oracle.close()
@@ -112,6 +117,48 @@ def test_keys_of_several_columns(members: int) -> None:
     used = compare(5 + members, 150, members)
     assert used["several keys"] > 30
     assert used["other"] > 30
+    assert used["long"] > 3
+
+
+def is_in(row: tuple[Any, ...], rows: list[tuple[Any, ...]]) -> bool | None:
+    """Whether `row IN rows` is true, false or NULL."""
+    equal = [_is_equal(row, other) for other in rows]
+    return True if True in equal else None if None in equal else False
+
+
+def _is_equal(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool | None:
+    parts = [None if None in pair else pair[0] == pair[1] for pair in zip(row, other, strict=True)]
+    return False if False in parts else None if None in parts else True
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("count", [LONGEST_OR, LONGEST_OR + 1])
+@pytest.mark.parametrize("with_null", [False, True])
+def test_lists_of_rows_on_both_sides_of_their_limit(members: int, count: int, with_null: bool) -> None:
+    random = Random(count)
+    stored = [(i, random.choice((None, *range(12))), random.choice((None, *range(12)))) for i in range(600)]
+    listed: list[tuple[Any, ...]] = [(i % 12, i // 12) for i in range(count)]
+    if with_null:
+        listed[7] = (3, None)
+    written = ", ".join(f"({a}, {'NULL' if b is None else b})" for a, b in listed)
+    with remuda.open(members=members) as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, a BIGINT, b INTEGER, PRIMARY KEY (id))")
+        grid.load("m", {name: [row[place] for row in stored] for place, name in enumerate(("id", "a", "b"))})
+        for values in (written, written.replace("(5, 1)", "(?, ?)")):
+            given = [5, 1] * (values != written)
+            for negation, wanted in (("", True), ("NOT ", False)):
+                found = grid.sql(f"SELECT id FROM m WHERE (a, b) {negation}IN ({values})", *given)
+                assert sorted(id_ for (id_,) in found) == [
+                    id_ for id_, *row in stored if is_in(tuple(row), listed) is wanted
+                ]
+            found = grid.sql(f"SELECT id FROM m WHERE (a, b) IN ({values}) OR id < 10", *given)
+            assert sorted(id_ for (id_,) in found) == [
+                id_ for id_, *row in stored if id_ < 10 or is_in(tuple(row), listed) is True
+            ]
+        told = "\n".join(line for (line,) in grid.sql(f"EXPLAIN SELECT id FROM m WHERE (a, b) IN ({written})"))
+        assert ("column1" in told) is (count > LONGEST_OR)
+        deleted = grid.sql(f"DELETE FROM m WHERE (a, b) IN ({written})").update_count
+        assert deleted == sum(is_in(tuple(row), listed) is True for _, *row in stored)
 
 
 @pytest.mark.slow

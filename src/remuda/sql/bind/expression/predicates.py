@@ -19,8 +19,8 @@ from remuda.sql.bind.expression.lists import (
     quantified_parameter,
 )
 from remuda.sql.bind.expression.literals import is_untyped_text
-from remuda.sql.bind.expression.row_comparison import compare_rows, is_row, key_row
-from remuda.sql.bind.expression.subqueries import bind_in_query, bind_quantified, bind_row_query
+from remuda.sql.bind.expression.row_comparison import LONGEST_OR, compare_rows, equal_rows, is_row, key_row
+from remuda.sql.bind.expression.subqueries import bind_in_query, bind_in_rows, bind_quantified, bind_row_query
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.spans import refuse_unknown_parts, span_of, unsupported
 from remuda.types import BOOLEAN, VARCHAR, SqlType, common_type
@@ -187,6 +187,10 @@ def _bind_row_in(self: ExpressionBinder, node: Any) -> Expression:
             raise parsing_error(message, span=span_of(row))
         pairs = [_bind_row_pair(self, *pair) for pair in zip(operand, written, strict=True)]
         choices.append(compare_rows("=", pairs, span_of(row)))
+    if len(choices) > LONGEST_OR and self.clause == "WHERE":
+        compared = equal_rows(choices)
+        if compared is not None:
+            return bind_in_rows(self, *compared, span_of(node))
     return choices[0] if len(choices) == 1 else Call("or", tuple(choices), BOOLEAN)
 
 

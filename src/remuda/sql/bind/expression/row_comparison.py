@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from remuda.catalog.definitions import GENERATED_KEY
-from remuda.expr import Call, Expression
+from remuda.expr import Call, Expression, conjuncts, is_constant
 from remuda.sql.bind.expression.exact_comparison import compare
 from remuda.sql.bind.scope import table_of
 from remuda.sql.parse.spans import span_of
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from remuda.errors import Span
     from remuda.expr import Column
     from remuda.sql.bind.scope import Scope
+
+LONGEST_OR = 100
+"""Rows of IN (...) that become an OR of their comparisons. More are joined as those of VALUES are: of an OR each row of
+a map is compared with every part, where none of its columns is looked up by."""
 
 _OR_EQUAL = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">="}
 
@@ -51,6 +55,27 @@ def compare_rows(operator: str, pairs: Sequence[tuple[Expression, Expression]], 
     if len(parts) == 1:
         return parts[0]
     return Call("and" if operator == "=" else "or", parts, BOOLEAN)
+
+
+def equal_rows(
+    comparisons: Sequence[Expression],
+) -> tuple[tuple[Expression, ...], tuple[tuple[Expression, ...], ...]] | None:
+    """Return what the rows of `(a, b) IN ((1, 2), (3, 4))` are compared with, and the rows, each once.
+
+    None where a value is not constant or not of the type of the others in its place: `a = 1` and `CAST(a AS DOUBLE) =
+    0.1` compare different values of the row.
+    """
+    rows = [conjuncts(comparison) for comparison in comparisons]
+    equalities = [part for row in rows for part in row if isinstance(part, Call) and part.function == "="]
+    if len({len(row) for row in rows}) > 1 or len(equalities) < len(rows) * len(rows[0]):
+        return None
+    width = len(rows[0])
+    operands = tuple(part.arguments[0] for part in equalities[:width])
+    values = [part.arguments[1] for part in equalities]
+    are_alike = all(part.arguments[0] == operands[ordinal % width] for ordinal, part in enumerate(equalities))
+    if not are_alike or not all(map(is_constant, values)):
+        return None
+    return operands, tuple(dict.fromkeys(zip(*(values[place::width] for place in range(width)), strict=True)))
 
 
 def _compare_in_order(operator: str, pairs: Sequence[tuple[Expression, Expression]], span: Span | None) -> Expression:

@@ -122,6 +122,23 @@ def bind_in_query(binder: ExpressionBinder, node: Any, query: Any) -> Expression
     return _bind_quantified(binder, node, "=", node.this, query)
 
 
+def bind_in_rows(
+    binder: ExpressionBinder,
+    operands: Sequence[Expression],
+    rows: tuple[tuple[Expression, ...], ...],
+    span: Span | None,
+) -> Expression:
+    """`(x, y) IN ((1, 2), (3, 4), ...)` as `(x, y) IN (VALUES (1, 2), (3, 4), ...)`, of rows that are bound already."""
+    columns = tuple(
+        binder.binding.new_column(f"column{ordinal}", value.type) for ordinal, value in enumerate(rows[0], 1)
+    )
+    compared = compare_rows("=", list(zip(operands, columns, strict=True)), span)
+    mark = binder.binding.new_column("in", BOOLEAN)
+    assert binder.subqueries is not None, "WHERE may have sub-queries"
+    binder.subqueries.append(Subquery((mark,), JoinKind.MARK, logical.Values(columns, rows), (), compared, span))
+    return mark
+
+
 def bind_quantified(binder: ExpressionBinder, node: Any, operator: str) -> Expression:
     """Bind `x < ANY (SELECT ...)`; ALL is the negation of ANY with the opposite comparison."""
     quantified = node.expression
