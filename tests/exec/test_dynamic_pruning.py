@@ -12,6 +12,8 @@ import pytest
 
 import remuda
 from remuda.optimizer import cost
+from remuda.storage import hash_values, partition_of
+from remuda.types import BIGINT
 
 PARTITIONS = 31
 CREATE = {
@@ -37,6 +39,16 @@ JOINS = (
     "SELECT t.n, k.id FROM t JOIN k ON t.s = k.s",
     "SELECT l.x, k.id FROM l JOIN k ON l.a IS NOT DISTINCT FROM k.a",
     "SELECT p.x, q.x FROM l AS p JOIN l AS q ON p.a = q.a WHERE q.x < ?",
+    "SELECT l.x FROM l JOIN (VALUES (1, 98), (2, 5), (NULL, 3), (3, NULL)) AS v (n, m) ON l.a = v.n AND l.b = v.m",
+    "SELECT l.x, v.m FROM l JOIN (VALUES (1, 98), (3, NULL)) AS v (n, m) ON l.a = v.n + 1 AND l.x <> v.m",
+    "SELECT b, x FROM l WHERE a IN (VALUES (1), (NULL), (40))",
+    "SELECT b, x FROM l WHERE (a, b) IN (VALUES (1, 98), (1, 1), (NULL, 2))",
+    "SELECT b, x FROM l WHERE a NOT IN (VALUES (1), (40))",
+    "SELECT l.x, w.x FROM l JOIN (VALUES (7), (1)) AS v (n) ON l.a = v.n JOIN l AS w ON w.a = l.x AND w.b = 5",
+    "SELECT l.x, v.n FROM (VALUES (7), (NULL), (1000)) AS v (n) LEFT JOIN l ON l.a = v.n AND l.b = v.n",
+    "SELECT t.n FROM t JOIN (VALUES ('s1', DATE '1970-01-02'), ('s2', NULL)) AS v (s, d) ON t.s = v.s AND t.d = v.d",
+    "SELECT COUNT(*) FROM l JOIN (VALUES (CAST(NULL AS BIGINT)), (NULL)) AS v (n) ON l.a = v.n",
+    "SELECT COUNT(*), v.n FROM l JOIN (VALUES (?), (1)) AS v (n) ON l.a = v.n GROUP BY v.n",
 )
 
 
@@ -130,3 +142,41 @@ def test_partitions_that_are_left_out_are_not_read(members: int) -> None:
         assert f"rows read={rows}" in found
         grid.sql("SET partition_pruning = off")
         assert "dynamic pruning" not in plan_of(grid, "SELECT * FROM l JOIN (VALUES (1), (2)) AS v (n) ON l.a = v.n")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "keys"),
+    [
+        ("SELECT x FROM l JOIN (VALUES (1), (2)) AS v (n) ON l.a = v.n", (), [1, 2]),
+        ("SELECT x FROM l JOIN (VALUES (1), (NULL)) AS v (n) ON l.a = v.n + 4", (), [5]),
+        ("SELECT x FROM l JOIN (VALUES (?), (3)) AS v (n) ON l.a = v.n", (8,), [8, 3]),
+        ("SELECT x FROM l JOIN (VALUES (1, 1), (2, 99)) AS v (n, m) ON l.a = v.n AND l.b = v.m", (), [1, 2]),
+        ("SELECT x FROM l WHERE a IN (VALUES (7), (7), (NULL))", (), [7]),
+        ("SELECT x FROM l WHERE (a, b) IN (VALUES (7, 7), (7, 8))", (), [7]),
+        ("SELECT x FROM l JOIN (VALUES (NULL), (NULL::BIGINT)) AS v (n) ON l.a = v.n", (), []),
+    ],
+)
+@pytest.mark.parametrize("index", [False, True])
+def test_members_without_partitions_of_written_keys_take_no_part(
+    text: str, values: tuple[int, ...], keys: list[int], index: bool
+) -> None:
+    """The reads of every member, by hash join, by lookup of the key and by an index, beside a plain model."""
+    rows = 5_000
+    with remuda.open(members=5, partitions=PARTITIONS) as grid:
+        grid.sql(CREATE["l"])
+        if index:
+            grid.sql("CREATE INDEX l_a ON l (a) TYPE SORTED")
+        grid.load("l", pa.table({"a": [i % 97 for i in range(rows)], "b": range(rows), "x": range(rows)}))
+        owners = grid.cluster.partition_table.owners_of(PARTITIONS)
+        wanted = {owners[partition_of(hash_values((key,), [BIGINT]), PARTITIONS)] for key in keys}
+        for each in (text, text + " ORDER BY x LIMIT 7"):
+            assert members_asked(grid, each, values) == wanted
+        grid.sql("SET partition_pruning = off")
+        if keys:
+            assert len(members_asked(grid, text, values)) == 5
+
+
+def members_asked(grid: Any, text: str, values: tuple[int, ...]) -> set[str]:
+    before = {member.id: member.fragments_run for member in grid.cluster.members}
+    grid.sql(text, *values).fetchall()
+    return {member.id for member in grid.cluster.members if member.fragments_run > before[member.id]}

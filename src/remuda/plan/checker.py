@@ -470,6 +470,11 @@ def _check_join(node: physical.HashJoin | physical.MergeJoin | physical.NestedLo
 def _check_lookup_join(node: physical.LookupJoin, child: Any) -> None:
     """Check that each left row finds its matches where it is, or its copies find those in each member's partitions."""
     own, below = node.traits.distribution, child.traits.distribution
+    if node.written:
+        names = node.map.key if node.index is None else node.index.columns[: len(node.keys)]
+        _require(set(names) >= set(node.map.partitioned_by), "written keys have all partitioning columns", node)
+        spread = not node.map.replicated and below.kind is DistributionKind.REPLICATED
+        _require(spread, "written rows are on every member, and the map is not", node)
     if node.map.replicated:
         _require(below.kind is own.kind, "only an exchange moves rows", node)
     elif below.kind is DistributionKind.REPLICATED:

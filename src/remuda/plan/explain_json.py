@@ -81,6 +81,8 @@ def _runtime_decisions(node: Any) -> dict[str, Any]:
             found["fork_rows"] = node.fork_rows
             if (rule := node.partial_rule) is not None:
                 found["partial_aggregation"] = {"sample_rows": rule.sample_rows, "group_rows": rule.group_rows}
+    if isinstance(node, physical.LookupJoin) and node.written:
+        found["dynamic_pruning"] = {"columns": list(node.map.partitioned_by)}
     if (cutover := getattr(node, "row_cutover", None)) is not None:
         found["row_cutover"] = cutover
     return found

@@ -418,7 +418,11 @@ def _lookup_join(node: physical.LookupJoin) -> Description:
             "condition": _optional(node.condition),
             "columns": column_names(node.map_columns),
         },
-        {**_row_cutover(node), "hold_cutover": _held_above(node)},
+        {
+            **_row_cutover(node),
+            "hold_cutover": _held_above(node),
+            "dynamic pruning": f"{', '.join(node.map.partitioned_by)} of written rows" if node.written else "",
+        },
     )
 
 

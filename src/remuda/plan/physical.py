@@ -483,7 +483,9 @@ class LookupJoin(_Node):
     Few rows are joined as tuples: up to `row_cutover` of the input, and as many matches of an index, which counts them
     first. Looking up `hold_cutover` rows costs as much as reading the map, and so does fetching `hold_entries` matches
     of an index; where the shares of both add up to more than one, the map is read once and held from then on.
-    `passing` is the share of the matches that are expected to pass the filter, once they are fetched.
+    `passing` is the share of the matches that are expected to pass the filter, once they are fetched. Where `written`
+    the input are rows of the statement, the same on every member, whose keys tell the partitions of their matches:
+    members without one of them take no part.
     """
 
     kind: JoinKind
@@ -499,6 +501,7 @@ class LookupJoin(_Node):
     hold_entries: int | None = field(default=None, compare=False)
     row_cutover: int | None = None
     passing: float = field(default=1.0, compare=False)
+    written: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:

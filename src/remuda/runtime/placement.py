@@ -13,6 +13,7 @@ from remuda.exec.scan.partition_shares import in_plan
 from remuda.plan.physical import HashJoin, LookupJoin, MergeJoin, Receive, Route, ScanNode
 from remuda.plan.traits import DistributionKind
 from remuda.plan.walk import inputs, walk
+from remuda.runtime.written_keys import joined_partitions, looked_up_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,25 +36,31 @@ def needed_partitions(fragment: Fragment, parameters: tuple[Any, ...], count: in
     """Return the partitions, of `count` in all, that any scan of the fragment needs, ascending; None for all of them.
 
     A replicated map is whole on every member: it needs none of them. A lookup join whose input lies where its matches
-    are looks nowhere else; rows that are on every member are looked up in all partitions.
+    are looks nowhere else; rows that are on every member are looked up in all partitions, or in those of keys that the
+    statement writes out.
     """
-    return _needed_by(fragment.scans, fragment.lookups, parameters, count)
+    return _needed_by(fragment.node, fragment.scans, fragment.lookups, parameters, count)
 
 
 def _needed_by(
-    scans: Sequence[ScanNode], lookups: Sequence[LookupJoin], parameters: tuple[Any, ...], count: int
+    node: Any, scans: Sequence[ScanNode], lookups: Sequence[LookupJoin], parameters: tuple[Any, ...], count: int
 ) -> np.ndarray | None:
-    if any(map(_looks_everywhere, lookups)):
-        return None
-    scans = [scan for scan in scans if not scan.map.replicated]
-    if not scans:
+    """Return the same of the scans and lookup joins of a tree."""
+    readers: list[Any] = [scan for scan in scans if not scan.map.replicated]
+    readers += filter(_looks_everywhere, lookups)
+    if not readers:
         return None
     needed: set[int] = set()
-    for scan in scans:
-        wanted = None if scan.pruning is None else pruned_partitions(scan.map, scan.pruning, parameters)
+    for reader in readers:
+        if isinstance(reader, LookupJoin):
+            wanted = looked_up_partitions(reader, parameters)
+        elif reader.pruning is None:
+            wanted = joined_partitions(reader, node, parameters)
+        else:
+            wanted = pruned_partitions(reader.map, reader.pruning, parameters)
         if wanted is None:
             return None
-        needed.update(in_plan(scan.map, wanted, count).tolist())
+        needed.update(in_plan(reader.map, wanted, count).tolist())
     return np.array(sorted(needed), dtype=np.int64)
 
 
@@ -99,7 +106,7 @@ def _meets_by_partition(node: HashJoin | MergeJoin) -> bool:
 def _needed_below(node: Any, parameters: tuple[Any, ...], count: int) -> np.ndarray | None:
     nodes = list(walk(node))
     scans = [each for each in nodes if isinstance(each, ScanNode)]
-    return _needed_by(scans, [each for each in nodes if isinstance(each, LookupJoin)], parameters, count)
+    return _needed_by(node, scans, [each for each in nodes if isinstance(each, LookupJoin)], parameters, count)
 
 
 def place_fragment(

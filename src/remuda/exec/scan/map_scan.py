@@ -271,6 +271,9 @@ class MapScanExec(IteratorExec, ForkableExec):
         left = intersect(self._partitions, found)
         assert left is not None
         before = count if self._partitions is None else len(self._partitions)
+        if len(left) == before:  # as where written keys have told which members take part
+            context.activity.decide("dynamic pruning: {} of {} partitions", len(left), before)
+            return
         ranges = scan_ranges(self._node, self._rows, left, context)
         saved = self.scan_rows - sum(stop - start for _, start, stop in ranges)
         if saved < rule.range_rows * len(ranges):

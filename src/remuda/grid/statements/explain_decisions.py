@@ -20,7 +20,7 @@ from remuda.plan.bounds import bound_expressions
 from remuda.plan.explain import UNDECIDED, Decision
 from remuda.plan.logical import Operation
 from remuda.plan.traits import Convention
-from remuda.plan.walk import inputs
+from remuda.plan.walk import inputs, walk
 from remuda.runtime.placement import place_fragment
 from remuda.storage import hash_values, partition_of
 
@@ -63,7 +63,8 @@ class Decisions:
 
     def members(self, fragment: Fragment) -> tuple[str, ...] | None:
         """Return the members that run a fragment; None where that is undecided, or another backend runs it."""
-        waiting = (scan.pruning.expressions for scan in fragment.scans if scan.pruning is not None)
+        waiting = [scan.pruning.expressions for scan in fragment.scans if scan.pruning is not None]
+        waiting += [row for node in walk(fragment.node) if isinstance(node, physical.Values) for row in node.rows]
         if fragment.number == 0 or fragment.convention is Convention.SPARK:
             return None
         if not all(map(self._is_known, waiting)):

@@ -2,6 +2,9 @@
 
 l JOIN (VALUES (1), (2)) AS v(n) ON l.a = v.n         l is partitioned by a: two partitions are read
 l WHERE a IN (SELECT id FROM small)                   as many as there are ids
+
+Written keys, as those of VALUES, are known before the statement runs: members without one of their partitions take no
+part.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from remuda.expr import Column
 from remuda.optimizer import cost
 from remuda.plan import physical
+from remuda.plan.bounds import MAXIMUM_WRITTEN_ROWS
 from remuda.plan.physical import JoinSide
+from remuda.plan.traits import DistributionKind
 from remuda.plan.walk import change_inputs, walk
 
 if TYPE_CHECKING:
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
 def prune_scans_by_keys(tree: Any, number: Callable[[], int]) -> Any:
     """HashJoin(MapScan, few rows) → the join's keys, once they are read, tell the scan which partitions it reads.
+
+    LookupJoin(Values)             → the written keys tell which members look them up
 
     The keys must have every partitioning column of the map. Not where the join delivers rows without a match: such a
     row may lie in any partition. A runtime filter that stands over a scan prunes it as well. A scan whose own filter
@@ -36,6 +43,9 @@ def _makes_filter(node: Any) -> bool:
 
 def _pruned(node: Any, number: Callable[[], int]) -> Any:
     node = change_inputs(node, lambda child: _pruned(child, number))
+    if isinstance(node, physical.LookupJoin) and _looks_up_written_keys(node):
+        number()
+        return replace(node, written=True)
     if not isinstance(node, physical.HashJoin) or not node.keys:
         return node
     made = node.runtime_keys
@@ -47,6 +57,19 @@ def _pruned(node: Any, number: Callable[[], int]) -> Any:
         return node
     number()
     return replace(node, **{side: below})
+
+
+def _looks_up_written_keys(node: physical.LookupJoin) -> bool:
+    source: Any = node.input
+    if node.traits.distribution.kind is not DistributionKind.PARTITIONED or node.map.replicated:
+        return False
+    if source.traits.distribution.kind is not DistributionKind.REPLICATED:
+        return False
+    while isinstance(source, physical.Project | physical.Filter):
+        source = source.input
+    names = node.map.key if node.index is None else node.index.columns[: len(node.keys)]
+    is_short = isinstance(source, physical.Values) and len(source.rows) <= MAXIMUM_WRITTEN_ROWS
+    return is_short and set(names) >= set(node.map.partitioned_by)
 
 
 def _with_new_keys(node: physical.HashJoin, number: Callable[[], int]) -> physical.HashJoin | None:

@@ -314,7 +314,7 @@ def _is_written_out(node: Any) -> bool:
 
 RUNTIME_RULES: tuple[tuple[Any, Any], ...] = (
     (place_runtime_filters, physical.HashJoin),
-    (prune_scans_by_keys, physical.HashJoin),
+    (prune_scans_by_keys, physical.HashJoin | physical.LookupJoin),
     (look_up_keys_of_joins, physical.HashJoin),
     (bound_scans_by_top_n, physical.TopN),
     (cut_over_row_joins, physical.HashJoin | physical.NestedLoopJoin | physical.LookupJoin),
