@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 
 SOURCES = Path(__file__).parents[1] / "src" / "remuda"
 
@@ -172,6 +172,15 @@ def test_pickle_replace_fields_and_match() -> None:
     assert again == point
     assert again.estimate == 3
     assert dataclasses.replace(point, y=5) == Point(1, 5, ("a",))
+    assert replace(point, y=5) == Point(1, 5, ("a",))
+    assert replace(point, y=5).estimate == 3
+    with pytest.raises(ValueError, match="x is negative"):
+        replace(point, x=-1)
+    with pytest.raises(TypeError, match="z"):
+        replace(point, z=1)  # type: ignore[call-arg]
+    counter = Counter(3)
+    counter.limit = 5
+    assert replace(counter, value=4).limit == 9, "a field that is not given is made anew"
     assert [each.name for each in dataclasses.fields(Point)] == ["estimate", "x", "y", "names"]
     match point:
         case Point(x, y):

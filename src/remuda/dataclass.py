@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from remuda.generated_code import generate, tuple_of
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "replace"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
 
     def dataclass(
@@ -36,6 +36,22 @@ else:
             return _decorate(cls, frozen=frozen, slots=slots, eq=eq)
 
         return decorate if cls is None else decorate(cls)
+
+    def replace(value: Any, /, **changes: Any) -> Any:
+        """Make a value with other fields, as `dataclasses.replace` does, which asks each field what it is each time."""
+        cls = value.__class__
+        for name in _NAMES.get(cls) or _names_of(cls):
+            if name not in changes:
+                changes[name] = getattr(value, name)
+        return cls(**changes)
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+"""The fields that a class is made with, filled when a value is first replaced."""
+
+
+def _names_of(cls: type) -> tuple[str, ...]:
+    return _NAMES.setdefault(cls, tuple(each.name for each in dataclasses.fields(cls) if each.init))
 
 
 def _decorate(cls: type, *, frozen: bool, slots: bool, eq: bool) -> type:

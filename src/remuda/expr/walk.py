@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import is_not
 from typing import TYPE_CHECKING, assert_never
 
+from remuda.dataclass import replace
 from remuda.expr.functions.volatile import VOLATILE
 from remuda.expr.nodes import Call, Case, Cast, Column, Expression, Literal, Parameter
 from remuda.types import BOOLEAN

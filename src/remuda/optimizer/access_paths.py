@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import replace
 from remuda.expr import conjunction, conjuncts
 from remuda.optimizer.cost import (
     ScanSize,

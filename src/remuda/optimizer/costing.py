@@ -6,10 +6,9 @@ time there; where the members share the work (PARTITIONED) it is the work of all
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.optimizer.cost import operator_cost, startup_cost, total_cost, wanted_rows
 from remuda.plan import physical
 from remuda.plan.physical import UNPRICED, Estimate

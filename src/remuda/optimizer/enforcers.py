@@ -12,10 +12,9 @@ that are there can be brought to the coordinator, but not back.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.optimizer import cost
 from remuda.plan import physical
 from remuda.plan.traits import PARTITIONED, ROOT, Convention, DistributionKind, Traits

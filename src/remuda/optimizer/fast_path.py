@@ -6,9 +6,9 @@ plan is the one that the search would find.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import replace
 from remuda.optimizer.access_paths import access_paths
 from remuda.optimizer.costing import Costing
 from remuda.optimizer.sargable import find_sargable

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.expr import (
     FALSE,
     TRUE,

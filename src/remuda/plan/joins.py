@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.expr import Call, Column, conjuncts
 
 if TYPE_CHECKING:

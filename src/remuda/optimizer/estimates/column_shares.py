@@ -6,14 +6,13 @@ A column of 1,000 rows, 300 of them NULL, 400 `'open'`, the others 30 different 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from remuda.catalog import ColumnStatistics, Histogram
 from remuda.catalog.histogram import are_numbers
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.errors import SqlError
 from remuda.expr import (
     Column,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, assert_never
 
 from remuda.catalog import ColumnStatistics
+from remuda.dataclass import replace
 from remuda.expr import Call, Cast, Column, Expression, Literal, Parameter
 from remuda.optimizer.estimates.aggregate_columns import result_columns
 from remuda.optimizer.estimates.column_shares import only_column

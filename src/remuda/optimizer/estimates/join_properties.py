@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import replace
 from remuda.expr import Call, Column, columns_of, conjuncts
 from remuda.optimizer.estimates.join_cardinality import join_rows
 from remuda.optimizer.estimates.properties import Origin, Properties, UniqueKey

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 from remuda.catalog import ColumnStatistics, Histogram
+from remuda.dataclass import replace
 from remuda.expr import Column, Expression, columns_of, conjuncts, disjuncts
 from remuda.optimizer.estimates.column_shares import shares_of_ends, within
 from remuda.optimizer.estimates.properties import Origin, Properties, UniqueKey, shown_among

@@ -5,10 +5,10 @@ s JOIN b ON s.ref = b.id WHERE s.region = ?           b is read by its key where
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import replace
 from remuda.expr import parameters_of
 from remuda.optimizer import cost
 from remuda.optimizer.finishing.dynamic_pruning import scan_below, with_scan

@@ -9,9 +9,9 @@ part.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from remuda.dataclass import replace
 from remuda.expr import Column
 from remuda.optimizer import cost
 from remuda.plan import physical

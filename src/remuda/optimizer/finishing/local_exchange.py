@@ -19,9 +19,9 @@ it would say nothing of how the plan runs. The plan is stale when such a map has
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from remuda.dataclass import replace
 from remuda.optimizer import cost
 from remuda.plan import physical
 from remuda.plan.aggregates import AGGREGATES, partial_type

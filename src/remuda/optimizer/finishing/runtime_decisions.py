@@ -15,11 +15,10 @@ nodes carry these counts, and EXPLAIN ANALYZE says what was decided.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.expr import Column
 from remuda.optimizer import cost
 from remuda.optimizer.finishing.dynamic_lookup import look_up_keys_of_joins

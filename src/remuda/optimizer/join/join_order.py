@@ -17,10 +17,10 @@ that may cost less than the best plan so far. Of the 1,024 splits of a star of 9
 
 from __future__ import annotations
 
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import replace
 from remuda.optimizer.cost import affordable_pairs
 from remuda.optimizer.memo import Split
 from remuda.plan import logical

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from remuda.dataclass import replace
 from remuda.expr import Column, is_volatile
 from remuda.plan import logical, physical
 from remuda.plan.traits import (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from remuda.dataclass import dataclass
+from remuda.dataclass import dataclass, replace
 from remuda.expr import Call, Column, Expression, columns_of, conjunction, conjuncts
 from remuda.plan import logical, physical
 from remuda.plan.joins import JoinKey, JoinKind, compared_keys

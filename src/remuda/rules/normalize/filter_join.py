@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from remuda.dataclass import replace
 from remuda.expr import TRUE, Call, Column, Expression, Literal, columns_of, conjunction, conjuncts
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind

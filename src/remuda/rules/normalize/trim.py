@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
+from remuda.dataclass import replace
 from remuda.expr import columns_of
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
