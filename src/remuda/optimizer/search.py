@@ -143,6 +143,10 @@ class Search:
         assert isinstance(relation, GroupReference)
         return self.memo.properties(relation).orders
 
+    def is_unique(self, relation: logical.Relation, columns: frozenset[int]) -> bool:
+        assert isinstance(relation, GroupReference)
+        return self.memo.properties(relation).unique_within(columns) is not None
+
     def is_replicated(self, relation: logical.Relation) -> bool:
         assert isinstance(relation, GroupReference)
         return self.memo.groups[relation.group].properties.replicated

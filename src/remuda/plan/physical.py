@@ -413,6 +413,8 @@ class HashJoin(_Node):
     row_cutover: int | None = None
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     """Where the sub-query of a SINGLE join is written."""
+    has_unique_build: bool = field(default=False, compare=False, repr=False, kw_only=True)
+    """Whether no two right rows have the same keys, or are told apart: such a table costs less."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -167,6 +167,8 @@ def nested_loop_join(node: logical.Join, required: Traits, context: PlanningCont
 
 
 def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) -> Iterator[Alternative]:
+    is_unique = _is_build_unique(sides, context)
+
     def build(left: Any, right: Any, traits: Traits) -> physical.HashJoin:
         return physical.HashJoin(
             sides.kind,
@@ -178,11 +180,20 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
             sides.mark,
             traits,
             span=sides.span,
+            has_unique_build=is_unique,
         )
 
     yield from _in_one_place(sides, required, context, build)
     yield from _by_partition(sides, required, context, build)
     yield from _with_right_replicated(sides, required, context, build)
+
+
+def _is_build_unique(sides: JoinSides, context: PlanningContext) -> bool:
+    """Whether the table has one row for each key, or none at all: a SEMI join asks which keys there are."""
+    is_tested = sides.kind in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
+    if is_tested and sides.condition is None and sides.compared is None:
+        return True
+    return context.is_unique(sides.right, frozenset(key.right.id for key in sides.keys))
 
 
 def _in_one_place(sides: JoinSides, required: Traits, context: PlanningContext, build: Build) -> Iterator[Alternative]:
