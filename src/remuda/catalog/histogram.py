@@ -75,6 +75,8 @@ def proportion(value: Any, low: Any, high: Any) -> float:
         return 0.5
     if isinstance(value, int) and isinstance(low, int) and isinstance(high, int):
         return (value - low) / (high - low)
+    if isinstance(value, float) and isinstance(low, float) and isinstance(high, float) and _is_finite(high - low):
+        return (value - low) / (high - low)
     # Exactly: 1e308 and -1e308 are infinitely far apart as doubles.
     return float((Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low)))
 

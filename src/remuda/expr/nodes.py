@@ -97,6 +97,8 @@ class Parameter:
     type: SqlType
     clock: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    expected: Literal | None = field(default=None, compare=False, repr=False)
+    """What estimates take its value to be. The plan is right for every value, and good for those like this one."""
 
 
 @dataclass(frozen=True, slots=True)

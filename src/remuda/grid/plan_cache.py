@@ -43,7 +43,7 @@ NEVER = -1
 class CachedPlan:
     """A plan with what was prepared for running it, and the record of its use."""
 
-    __slots__ = ("catalog", "code", "epoch", "hits", "key", "last_used", "plan", "shape", "shortcut")
+    __slots__ = ("catalog", "code", "epoch", "hits", "key", "last_used", "plan", "shape", "shortcut", "value_plans")
 
     def __init__(
         self, plan: Plan, shape: RowShape, shortcut: Callable[[tuple[Any, ...]], Result | None] | None, epoch: int
@@ -57,6 +57,8 @@ class CachedPlan:
         """The one that the plan was last compared with."""
         self.key: PlanKey | None = None
         """Where the plan is in the cache; None for one that was never put there."""
+        self.value_plans: dict[tuple[int, ...], CachedPlan | None] = {}
+        """Plans for classes of values; None for a class that came once. They go with this one."""
         self.hits = 0
         self.last_used = time.monotonic()
 

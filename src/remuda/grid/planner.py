@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from remuda.dataclass import dataclass
 from remuda.grid.settings import Engine
 from remuda.optimizer import Optimized, OptimizerSettings, optimize
-from remuda.plan import physical
-from remuda.plan.fragments import Plan, split
+from remuda.optimizer.value_classes import value_bounds
+from remuda.plan import logical, physical
+from remuda.plan.fragments import Plan, ValueBounds, split
 from remuda.plan.partitioning import plan_partitions
 from remuda.plan.result_column import ResultColumn
 from remuda.plan.traits import Convention
@@ -49,8 +50,15 @@ class Planner:
         """What sessions must agree on to share these plans."""
         return (self.search_path, *self.settings.of_plans)
 
-    def plan(self, text: str, query: Query, values: Mapping[int, Any] | None = None) -> Plan:
-        bound = bind(query, self.catalog, self.search_path, values)
+    def plan(
+        self,
+        text: str,
+        query: Query,
+        literals: Mapping[int, Any] | None = None,
+        expected: tuple[Any, ...] = (),
+    ) -> Plan:
+        """Some parameters may be `literals`; estimates take all of them to be what is `expected`."""
+        bound = bind(query, self.catalog, self.search_path, literals, expected)
         return self.finish(text, bound, self.optimize(bound))
 
     def optimize(self, bound: BoundQuery, conventions: tuple[Convention, ...] | None = None) -> Optimized:
@@ -92,8 +100,16 @@ class Planner:
             reads_clock=bound.reads_clock,
             views=bound.views,
             row_limits=optimized.row_limits,
+            value_bounds=self.value_bounds(bound, optimized),
             cacheable=bound.cacheable,
         )
+
+    def value_bounds(self, bound: BoundQuery, optimized: Optimized) -> tuple[ValueBounds, ...]:
+        """Return the conditions by whose values the query has several plans; none for one that writes."""
+        if not bound.parameters or bound.modifies is not None:
+            return ()
+        scans = [node for node in walk(optimized.normalized) if isinstance(node, logical.Scan)]
+        return value_bounds(optimized.normalized, {node.map.id: self._statistics(node.map) for node in scans})
 
     def _partition_map(self, bound: BoundQuery) -> PartitionMap:
         return self.partition_table.partition_map(plan_partitions(bound.tree))

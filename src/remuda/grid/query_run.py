@@ -151,7 +151,21 @@ class QueryRun:
             self._now = self._now or datetime.now(UTC)
             given = (*given, self._now)
         stored, errors = to_stored_values(plan.parameters, given)
-        return (self._plan_with_literals(given, errors) if errors else entry), stored
+        if errors:
+            return self._plan_with_literals(given, errors), stored
+        return (self._plan_for_values(entry, stored) if plan.value_bounds else entry), stored
+
+    def _plan_for_values(self, entry: CachedPlan, stored: tuple[Any, ...]) -> CachedPlan:
+        # Imported with the first plan that has several, as planning is.
+        from remuda.grid.value_plans import plan_for_values
+
+        session, text = self._session, self._call.text
+
+        def plan(values: tuple[Any, ...]) -> CachedPlan:
+            with cancelled_by(self._call.token.check):
+                return session.plan_for_values(text, self._parsed(), values)
+
+        return plan_for_values(entry, stored, session.store, session.engine.plans, plan)
 
     def _plan_with_literals(self, given: tuple[Any, ...], errors: Mapping[int, SqlError]) -> CachedPlan:
         """Plan for values that their column's type cannot hold: as literals they are compared exactly, or refused."""

@@ -215,6 +215,12 @@ class Session:
         """Return what makes the session's plans at this moment."""
         return self.engine.planner(self._search_path, self._settings, **changes)
 
+    def plan_for_values(self, text: str, query: Query, expected: tuple[Any, ...]) -> CachedPlan:
+        """Plan a query for these stored values of its parameters. The cache does not keep the plan by itself."""
+        epoch = self._cache.epoch
+        plan = self.planner().plan(text, query, expected=expected)
+        return CachedPlan(plan, RowShape(plan.columns), None, epoch)
+
     def plan(self, text: str, query: Query, literals: Mapping[int, Any] | None = None) -> CachedPlan:
         """Plan a query and keep the plan; one with values of parameters as `literals` is for these alone, and not kept.
 

@@ -13,6 +13,7 @@ from remuda.plan.walk import change_inputs, walk
 if TYPE_CHECKING:
     from remuda.catalog import IndexDefinition, MapDefinition, ViewDefinition
     from remuda.expr import Column
+    from remuda.plan.bounds import Bound
     from remuda.plan.partition_map import PartitionMap
     from remuda.plan.result_column import ResultColumn
     from remuda.types import SqlType
@@ -61,6 +62,14 @@ class RowLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueBounds:
+    """Bounds of columns of a map, by name, within which lie more or fewer rows by the values of parameters."""
+
+    map: MapDefinition
+    bounds: tuple[tuple[str, Bound], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Plain data that pickles. `maps` are the definitions it was made for: it is stale when one is not current."""
 
@@ -80,6 +89,8 @@ class Plan:
     """The views it was made of: it is stale when one is not current."""
     row_limits: tuple[RowLimits, ...] = ()
     """The numbers of rows between which it is a good plan; none for a map that is only asked for keys."""
+    value_bounds: tuple[ValueBounds, ...] = ()
+    """Where values leave many more or fewer rows, another plan may be better."""
     cacheable: bool = True
     """False where the plan has rows in it that the catalog gave when it was made."""
     # Asked for by every execution, so found once.

@@ -68,7 +68,9 @@ class FilterKeys:
 
     def distinct(self, ordinals: Sequence[int], most: int) -> list[pa.Array] | None:
         """Return every different key of these columns without a NULL; None where there are too many, or no filter."""
-        if self._keys is None:
+        if self._keys is None or self.table is None:
+            return None
+        if len(ordinals) == len(self._node.keys) and self.table.count - 1 > most:  # one of them may be NULL
             return None
         types = [self._node.keys[ordinal].left.type for ordinal in ordinals]
         present = self._keys.select(list(ordinals)).drop_null()

@@ -61,6 +61,8 @@ class _Planned:
     seconds: float
     values: tuple[Any, ...] | None = None
     given: tuple[str, ...] = ()
+    is_for_values: bool = False
+    """Whether values that leave more or fewer rows have other plans."""
 
 
 def explain_query(call: Call, statement: Explain, *, pictured: bool = False, **changes: Any) -> Explanation:
@@ -139,7 +141,13 @@ def _plan(
         # A lookup is planned without a search, which is what the reader wants to see.
         planner = replace(planner, disabled_rules=planner.disabled_rules | {FAST_PATH}, recorded=True)
     optimized = planner.optimize(bound)
-    return _Planned(text, bound, optimized, time.perf_counter() - started, values, tuple(printed))
+    is_for_values = has_values and not literals and bool(planner.value_bounds(bound, optimized))
+    if is_for_values:
+        assert values is not None, "the parameters have values"
+        bound = bind(query, planner.catalog, planner.search_path, expected=values)
+        optimized = planner.optimize(bound)
+    seconds = time.perf_counter() - started
+    return _Planned(text, bound, optimized, seconds, values, tuple(printed), is_for_values=is_for_values)
 
 
 def _shortened(value: str) -> str:
@@ -214,7 +222,8 @@ class _Shown:
         return Picture(title, query, tuple(facts), root)
 
     def _parameters(self) -> str:
-        return f"parameters: {', '.join(self.planned.given)}"
+        like = "   (a plan for values that leave about as many rows)" if self.planned.is_for_values else ""
+        return f"parameters: {', '.join(self.planned.given)}{like}"
 
     def _summary(self) -> list[str]:
         """Say how long planning and running took, and which engine runs it."""

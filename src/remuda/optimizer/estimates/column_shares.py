@@ -18,6 +18,7 @@ from remuda.expr import (
     Column,
     Expression,
     Literal,
+    Parameter,
     Parameters,
     columns_of,
     compile_predicate,
@@ -70,7 +71,7 @@ def _is_beyond(value: Any, known: ColumnStatistics) -> bool:
 def interval_share(bound: Interval, known: ColumnStatistics) -> float | None:
     """Return the share of the rows within a range with literal ends; None where that cannot be told."""
     ends = (*bound.lows, *bound.highs)
-    if not all(isinstance(end.value, Literal) and end.value.value is not None for end in ends):
+    if not all(map(is_value_known, (end.value for end in ends))):
         return None
     try:
         reach = Reach.of(bound)
@@ -251,7 +252,7 @@ def within(bound: Bound, known: ColumnStatistics, share: float) -> ColumnStatist
 
     The same object where the bound waits for a value, or is neither points nor one range.
     """
-    if share <= 0 or not all(isinstance(each, Literal) for each in bound_expressions(bound)):
+    if share <= 0 or any(known_literal(each) is None for each in bound_expressions(bound)):
         return known
     match bound:
         case Points(or_null=False):
@@ -287,6 +288,20 @@ def _clipped(histogram: Histogram, reach: Reach) -> Histogram | None:
     return Histogram(tuple(ends), (*shares[:-1], 1.0))
 
 
+def known_literal(expression: Expression) -> Literal | None:
+    """Return the literal that estimates take an expression to be: itself, or what a parameter is expected to be."""
+    if isinstance(expression, Parameter):
+        return expression.expected
+    return expression if isinstance(expression, Literal) else None
+
+
+def is_value_known(expression: Expression) -> bool:
+    """Whether estimates know the value of an expression, and that it is not NULL."""
+    literal = known_literal(expression)
+    return literal is not None and literal.value is not None
+
+
 def literal_value(expression: Expression) -> Any:
-    assert isinstance(expression, Literal)
-    return expression.value
+    literal = known_literal(expression)
+    assert literal is not None
+    return literal.value

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, assert_never
 
-from remuda.expr import Call, Column, Expression, Literal, conjuncts, disjuncts, is_constant
+from remuda.expr import Call, Column, Expression, conjuncts, disjuncts, is_constant
 from remuda.optimizer.estimates.column_shares import (
     Reach,
     average_share,
     equal_share,
     interval_share,
+    is_value_known,
+    known_literal,
     literal_value,
     only_column,
     pair_share,
@@ -128,7 +130,7 @@ def common_points(points: Sequence[Points], interval: Interval | None = None) ->
     """Return the values that lie within all of these bounds; None where that waits for values."""
     ends = () if interval is None else (*interval.lows, *interval.highs)
     expressions = [*(value for each in points for value in each.values), *(end.value for end in ends)]
-    if not all(isinstance(each, Literal) and each.value is not None for each in expressions):
+    if not all(map(is_value_known, expressions)):
         return None
     try:
         reach = None if interval is None else Reach.of(interval)
@@ -175,7 +177,7 @@ def branch_points(branches: Sequence[Expression]) -> dict[Column, Points]:
 
 
 def _is_implied(bound: Bound, values: set[Any] | None) -> bool:
-    if values is None or not isinstance(bound, Points) or not all(isinstance(each, Literal) for each in bound.values):
+    if values is None or not isinstance(bound, Points) or any(known_literal(each) is None for each in bound.values):
         return False
     return values <= {literal_value(each) for each in bound.values}
 
@@ -262,12 +264,13 @@ def _points_selectivity(values: Sequence[Expression], known: ColumnStatistics | 
     average = None if known is None else average_share(known)
     if known is None or average is None:
         return EQUALITY * len(values)
-    return sum(
-        (0.0 if value.value is None else equal_share(value.value, known) or 0.0)
-        if isinstance(value, Literal)
-        else average
-        for value in values
-    )
+    share = 0.0
+    for literal in map(known_literal, values):
+        if literal is None:
+            share += average
+        elif literal.value is not None:
+            share += equal_share(literal.value, known) or 0.0
+    return share
 
 
 def has_unknown_values(bound: Bound, known: ColumnStatistics | None) -> bool:
@@ -277,10 +280,10 @@ def has_unknown_values(bound: Bound, known: ColumnStatistics | None) -> bool:
     """
     match bound:
         case Points():
-            waiting = any(not isinstance(value, Literal) for value in bound.values)
+            waiting = any(known_literal(value) is None for value in bound.values)
             return waiting and known is not None and _is_skewed(known)
         case Interval():
-            return any(not isinstance(end.value, Literal) for end in (*bound.lows, *bound.highs))
+            return any(known_literal(end.value) is None for end in (*bound.lows, *bound.highs))
         case Prefix():
             return True
         case Ranges():

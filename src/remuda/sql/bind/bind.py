@@ -44,13 +44,19 @@ class BoundQuery:
 
 
 def bind(
-    query: Query, catalog: Catalog, search_path: SearchPath, values: Mapping[int, Any] | None = None
+    query: Query,
+    catalog: Catalog,
+    search_path: SearchPath,
+    values: Mapping[int, Any] | None = None,
+    expected: tuple[Any, ...] = (),
 ) -> BoundQuery:
-    """Bind a statement; `values` are parameters bound as literals, as their column's type cannot hold them."""
+    """Bind a statement; `values` are parameters bound as literals, as their column's type cannot hold them.
+
+    `expected` has the stored values of all parameters for which the plan shall be a good one.
+    """
+    context = BindContext(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view, expected)
     try:
-        return _bind(
-            query, BindContext(catalog, search_path, query.parameters, dict(values or {}), bind_query, parse_view)
-        )
+        return _bind(query, context)
     except SqlError as error:
         error.span = error.span or query.span
         raise

@@ -58,6 +58,8 @@ class BindContext:
     bind_query: QueryBinder
     """Sub-queries, FROM and WITH hold queries again: given here, because they cannot import what imports them."""
     parse_view: ViewParser
+    expected: tuple[Any, ...] = ()
+    """The stored values that estimates take the parameters to have; none where they are not known."""
     next_column: int = 0
     parameter_types: list[SqlType] = field(default_factory=list)
     reads_clock: bool = False
@@ -147,12 +149,16 @@ class BindContext:
         known = self.parameter_types[index]
         if known.kind is Kind.NULL and expected is not None and expected.kind is not Kind.NULL:
             known = self.parameter_types[index] = expected
-        return Parameter(index, known, span=self.parameters.spans[index])
+        return Parameter(index, known, span=self.parameters.spans[index], expected=self._expected(index, known))
 
     def clock(self) -> Parameter:
         """Return the instant at which the statement begins: a parameter behind those of the user."""
         self.reads_clock = True
-        return Parameter(len(self.parameters), TIMESTAMP_TZ, clock=True)
+        index = len(self.parameters)
+        return Parameter(index, TIMESTAMP_TZ, clock=True, expected=self._expected(index, TIMESTAMP_TZ))
+
+    def _expected(self, index: int, type_: SqlType) -> Literal | None:
+        return Literal(self.expected[index], type_) if index < len(self.expected) else None
 
 
 def literal_of(value: Any, span: Span | None) -> Literal:
