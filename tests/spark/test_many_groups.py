@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import remuda
+from remuda.spark.driver import tasks
 from remuda.spark.query import shuffle_stages, stage_job
 from tests.storage.test_lazy_segments import PARTITIONS, made, path
 
@@ -30,7 +31,7 @@ def test_tasks_are_told_of_their_own_segments_and_answer_as_here(
     path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[int, list[int]]] = []
-    run_tasks = stage_job.run_tasks
+    run_tasks = tasks.run_tasks
 
     def measured(session: Any, function: Any, payloads: Any, **given: Any) -> Any:
         shared = sum(len(pickle.dumps(each.snapshots)) for each in given["shared"])
