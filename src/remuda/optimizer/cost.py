@@ -396,17 +396,31 @@ class JoinInput:
     least: float
 
 
-def least_join_cost(left: JoinInput, right: JoinInput, looked_up: tuple[bool, ...], rows: float, columns: int) -> float:
+def least_lookup(*, by_key: bool, by_index: bool) -> float:
+    """Return what finding one row costs at least in a map that may be looked up in these ways; infinity for none."""
+    return LOOKUP_ROW if by_key else INDEX_LOOKUP_ROW if by_index else math.inf
+
+
+def least_join_cost(
+    left: JoinInput,
+    right: JoinInput,
+    unique: tuple[bool, bool],
+    looked_up: tuple[float, float],
+    rows: float,
+    columns: int,
+) -> float:
     """Return what every plan of a join costs at least, its inputs included: hashed, by pairs, or looked up in a map.
 
-    `looked_up` says for either side whether its rows may be looked up.
+    `unique` says for either side whether its rows may have different keys, `looked_up` what finding one of them costs.
     """
-    smaller, larger = min(left.rows, right.rows), max(left.rows, right.rows)
-    hashed = min(PROBE_ROW * larger + BUILD_UNIQUE_ROW * smaller, PAIR * smaller * larger)
+    built_left, built_right = (BUILD_UNIQUE_ROW if each else BUILD_ROW for each in unique)
+    by_right = PROBE_ROW * left.rows + built_right * right.rows
+    by_left = PROBE_ROW * right.rows + built_left * left.rows
+    hashed = min(by_right, by_left, PAIR * left.rows * right.rows)
     found = hashed + left.least + right.least
-    for side, may_look_up in ((right, looked_up[0]), (left, looked_up[1])):
-        if may_look_up:
-            found = min(found, LOOKUP_ROW * side.rows + side.least)
+    for side, lookup in ((right, looked_up[0]), (left, looked_up[1])):
+        if lookup < math.inf:
+            found = min(found, lookup * side.rows + side.least)
     return OPERATOR_START + found + rows * columns * JOINED_COLUMN
 
 
@@ -414,18 +428,21 @@ ROUNDING = 1.0 - 1e-9
 """Keeps a least cost below the cost itself, which is added up in another order."""
 
 
-def least_hash_join_cost(probed: JoinInput, held: JoinInput, delivered: float, share: float) -> float:
+def least_hash_join_cost(
+    probed: JoinInput, held: JoinInput, delivered: float, share: float, *, is_unique: bool
+) -> float:
     """Return what a hash join costs at least of which this share is read, for so many values that it delivers.
 
     The build side is read and held before the first row comes out.
     """
+    built = held.rows * (BUILD_UNIQUE_ROW if is_unique else BUILD_ROW)
     streamed = probed.least + PROBE_ROW * probed.rows + delivered * JOINED_COLUMN
-    return ROUNDING * (OPERATOR_START + held.least + BUILD_UNIQUE_ROW * held.rows + share * streamed)
+    return ROUNDING * (OPERATOR_START + held.least + built + share * streamed)
 
 
-def least_lookup_join_cost(side: JoinInput, delivered: float, share: float) -> float:
-    """Return the same of a lookup join, which does not read the other side."""
-    lookups = min(LOOKUP_ROW, INDEX_LOOKUP_ROW) * side.rows
+def least_lookup_join_cost(side: JoinInput, lookup: float, delivered: float, share: float) -> float:
+    """Return the same of a lookup join, which does not read the other side, where finding one row costs so much."""
+    lookups = lookup * side.rows
     return ROUNDING * (OPERATOR_START + share * (side.least + lookups + delivered * JOINED_COLUMN))
 
 

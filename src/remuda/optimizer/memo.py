@@ -71,12 +71,14 @@ class Required(NamedTuple):
 class Split:
     """A way to split a join in two. It becomes an expression when the search needs it, which is once.
 
-    `left` and `right` are the groups of the parts; `looked_up` says of each whether its rows may be looked up in a map.
+    `left` and `right` are the groups of the parts; `looked_up` says of each what finding a row of it costs in a
+    map, infinity where it is none, and `unique` whether no two rows may have the same keys.
     """
 
     left: int
     right: int
-    looked_up: tuple[bool, bool]
+    looked_up: tuple[float, float]
+    unique: tuple[bool, bool]
     make: Callable[[], LogicalNode]
     expression: LogicalNode | None = None
 

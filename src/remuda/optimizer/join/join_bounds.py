@@ -18,6 +18,7 @@ from remuda.optimizer.cost import (
     JoinInput,
     least_hash_join_cost,
     least_join_cost,
+    least_lookup,
     least_lookup_join_cost,
     least_merge_join_cost,
 )
@@ -51,6 +52,9 @@ class JoinBounds:
     has_own_costs: bool
     _inputs: dict[int, JoinInput] = field(default_factory=dict)
     """What is known of each group as a side of a join, by its number."""
+    _unique: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Whether the rows of a side may have different keys, by the identities of the join, which the memo keeps, and of
+    the side: both may be the same group."""
 
     def ranked(self, group: Group) -> list[tuple[float, logical.LogicalNode | Split]]:
         """Return the expressions and splits of a group, each with what it costs at least, the cheapest first."""
@@ -81,14 +85,19 @@ class JoinBounds:
         """Return what one way to do a join costs at least of which this share is read, by what is known so far."""
         if not self.is_here or self.has_own_costs:
             return 0.0
-        left, right = (self.input(reference.group) for reference in inputs(join))
+        one, other = inputs(join)
+        left, right = self.input(one.group), self.input(other.group)
         values = rows * len(join.columns)
         if rule == _HASH_JOIN:
-            return least_hash_join_cost(left, right, values, share)
+            is_unique = self._may_be_unique(join, other)
+            return least_hash_join_cost(left, right, values, share, is_unique=is_unique)
         if rule == _COMMUTED_HASH_JOIN:
-            return least_hash_join_cost(right, left, values, share)
+            is_unique = self._may_be_unique(join, one)
+            return least_hash_join_cost(right, left, values, share, is_unique=is_unique)
         if rule == _LOOKUP_JOIN:
-            return least_lookup_join_cost(right if alternative.requirements[0] is None else left, values, share)
+            if alternative.requirements[0] is None:
+                return least_lookup_join_cost(right, self._least_lookup(join, one), values, share)
+            return least_lookup_join_cost(left, self._least_lookup(join, other), values, share)
         return least_merge_join_cost(left, right, values, share) if rule == _MERGE_JOIN else 0.0
 
     def _least_cost(self, group: Group, way: logical.LogicalNode | Split) -> float:
@@ -96,16 +105,17 @@ class JoinBounds:
         if self.has_own_costs:
             return 0.0
         match way:
-            case Split(left, right, looked_up):
+            case Split(left, right, looked_up, unique):
                 pass
             case logical.Join():
                 one, other = inputs(way)
                 left, right = one.group, other.group
-                looked_up = (self._may_be_looked_up(way, one), self._may_be_looked_up(way, other))
+                unique = (self._may_be_unique(way, one), self._may_be_unique(way, other))
+                looked_up = (self._least_lookup(way, one), self._least_lookup(way, other))
             case _:
                 is_passing = self.is_here and isinstance(group.expressions[0], logical.Join)
                 return self.ranked(self.memo.groups[inputs(way)[0].group])[0][0] if is_passing else 0.0
-        return least_join_cost(self.input(left), self.input(right), looked_up, group.rows, len(group.columns))
+        return least_join_cost(self.input(left), self.input(right), unique, looked_up, group.rows, len(group.columns))
 
     def _first_input(self, group: Group) -> JoinInput:
         if not self.is_here:
@@ -114,12 +124,27 @@ class JoinBounds:
             return JoinInput(group.rows, self.ranked(group)[0][0])
         return JoinInput(group.rows, self.cost_to_read(group.number))
 
-    def _may_be_looked_up(self, join: logical.Join, reference: GroupReference) -> bool:
-        """Test whether a side is a map, and the condition names the leading columns of its key or of an index."""
+    def _may_be_unique(self, join: logical.Join, reference: GroupReference) -> bool:
+        """Test whether a side may have one row for each key; of a SEMI join it is enough which keys there are."""
+        if not join.kind.delivers_right:
+            return True
+        key = (id(join), id(reference))
+        known = self._unique.get(key)
+        if known is None:
+            found = self.memo.properties(reference).unique_within(frozenset(columns_of(join.condition)))
+            known = self._unique[key] = found is not None
+        return known
+
+    def _least_lookup(self, join: logical.Join, reference: GroupReference) -> float:
+        """Return what finding a row of a side costs at least: of a map of whose key, or of an index of which, the
+        condition names the leading columns.
+        """
         scan = self.memo.groups[reference.group].expressions[0]
         if not isinstance(scan, logical.Scan):
-            return False
+            return math.inf
         ids = columns_of(join.condition)
         named = {column.name for column in reference.columns if column.id in ids}
-        key_is_named = all(name in named for name in scan.map.key)
-        return key_is_named or any(index.columns[0] in named for index in scan.map.indexes)
+        return least_lookup(
+            by_key=all(name in named for name in scan.map.key),
+            by_index=any(index.columns[0] in named for index in scan.map.indexes),
+        )

@@ -17,11 +17,12 @@ that may cost less than the best plan so far. Of the 1,024 splits of a star of 9
 
 from __future__ import annotations
 
+import math
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from remuda.dataclass import replace
-from remuda.optimizer.cost import affordable_pairs
+from remuda.optimizer.cost import affordable_pairs, least_lookup
 from remuda.optimizer.memo import Split
 from remuda.plan import logical
 from remuda.plan.joins import JoinKind
@@ -60,6 +61,7 @@ class _Orders:
         self._candidates: list[tuple[float, int, int]] | None = None
         """A heap of the joins of two nodes by their rows, made when the first is needed; nodes may be gone by then."""
         self._lookups: dict[int, list[list[int]]] = {}
+        self._connected_columns: dict[int, dict[int, int]] = {}
         self._connections = _connected(graph.neighbours(), set(graph.attachments), self._rows_of)
 
     def explore(self) -> GroupReference | None:
@@ -137,19 +139,35 @@ class _Orders:
             assert expression is not None, "sets of INNER joins can be joined"
             return expression
 
-        looked_up = (self._may_be_looked_up(left, right), self._may_be_looked_up(right, left))
-        return Split(self.groups[left].group, self.groups[right].group, looked_up, make)
+        looked_up = (self._least_lookup(left, right), self._least_lookup(right, left))
+        unique = (self._may_be_unique(left, right), self._may_be_unique(right, left))
+        return Split(self.groups[left].group, self.groups[right].group, looked_up, unique, make)
 
-    def _may_be_looked_up(self, side: int, other: int) -> bool:
-        """Test whether a set is a map, and the other one is connected with its whole key or the head of an index."""
+    def _may_be_unique(self, side: int, other: int) -> bool:
+        """Test whether a set may have one row for each key; of a relation its conditions with the other set tell."""
         if side & (side - 1):
-            return False
+            return True
+        if side not in self._connected_columns:
+            self._connected_columns[side] = self.graph.connected_columns(side)
+        named = frozenset(id_ for id_, mask in self._connected_columns[side].items() if mask & other)
+        return self.memo.properties(self.groups[side]).unique_within(named) is not None
+
+    def _least_lookup(self, side: int, other: int) -> float:
+        """Return what finding a row of a set costs at least where it is a map, and the other set is connected with its
+        whole key, or with the head of an index.
+        """
+        if side & (side - 1):
+            return math.inf
         if side not in self._lookups:
             self._lookups[side] = self._lookups_of(side)
-        return any(all(mask & other for mask in masks) for masks in self._lookups[side])
+        by_key, *by_index = (all(mask & other for mask in masks) for masks in self._lookups[side] or [[0]])
+        return least_lookup(by_key=by_key, by_index=any(by_index))
 
     def _lookups_of(self, relation: int) -> list[list[int]]:
-        """Return for each way to look a relation up the columns that it takes, each as the mask of what names it."""
+        """Return for each way to look a relation up the columns that it takes, each as the mask of what names it.
+
+        First the way by the key, then those by indexes; none where it is no map.
+        """
         scan = self.memo.scan_of(self.groups[relation])
         if scan is None:
             return []
