@@ -63,6 +63,8 @@ def test_comparisons_are_exact(precision: int, scale: int, index: str) -> None:
             grid.sql("INSERT INTO keyed VALUES (?)", value)
         for _ in range(20):
             _compare(grid, numbers, rows)
+        for _ in range(3):
+            _compare_widened(grid, numbers, precision, scale)
 
 
 def _compare(grid: Any, numbers: Numbers, rows: list[tuple[int, Decimal | None]]) -> None:
@@ -139,3 +141,62 @@ def test_a_number_with_more_digits_prunes_partitions() -> None:
         assert "KeyLookup" in plan, plan
         plan = "\n".join(row.plan for row in grid.sql("EXPLAIN SELECT d FROM keyed WHERE d = 1.505"))
         assert "0 rows" in plan, plan
+
+
+def _compare_widened(grid: Any, numbers: Numbers, precision: int, scale: int) -> None:
+    """Compare with parameters of more digits and with numbers in floating point: by index, key and pruning."""
+    value = numbers.asked()
+    digits = min(38, scale + 3, 38 - (precision - scale))
+    wide = f"CAST(? AS DECIMAL(38, {digits}))"
+    fits = len(value.as_tuple().digits) <= 38 and -value.as_tuple().exponent <= digits  # type: ignore[operator]
+    fits = fits and abs(value) < 10 ** (38 - digits)
+    floating = float(value)
+    converted = grid.sql("SELECT id, d, CAST(d AS DOUBLE) FROM m WHERE d IS NOT NULL").fetchall()
+    for operator, meaning in OPERATORS.items():
+        if fits:
+            expected = sorted(id_ for id_, stored, _ in converted if meaning(stored, value))
+            assert _ids(grid, f"d {operator} {wide}", value) == expected, (operator, value)
+            assert _ids(grid, f"{wide} {MIRRORED[operator]} d", value) == expected, (operator, value)
+            kept = sorted(stored for _, stored, _ in converted if meaning(stored, value))
+            found = grid.sql(f"SELECT d FROM keyed WHERE d {operator} {wide}", value)
+            assert sorted(row.d for row in found) == kept, (operator, value)
+        expected = sorted(id_ for id_, _, number in converted if meaning(number, floating))
+        written = f"CAST('{floating!r}' AS DOUBLE)"
+        assert _ids(grid, f"d {operator} {written}") == expected, (operator, floating)
+        assert _ids(grid, f"{written} {MIRRORED[operator]} d") == expected, (operator, floating)
+        kept = sorted(stored for _, stored, number in converted if meaning(number, floating))
+        found = grid.sql(f"SELECT d FROM keyed WHERE d {operator} {written}")
+        assert sorted(row.d for row in found) == kept, (operator, floating)
+
+
+@pytest.mark.parametrize(
+    ("condition", "values", "bound"),
+    [
+        ("d > CAST(? AS DECIMAL(20, 10))", (Decimal("997.755"),), "direct scan above"),
+        ("d = CAST(? AS INTEGER)", (997,), "direct scan above"),
+        ("d > 997.755e0", (), "d >= 997.7"),
+        ("d BETWEEN 997.745e0 AND 997.755e0", (), "d >= 997.7"),
+        ("d > ?", (997.755,), "d >= 997.7"),
+    ],
+)
+def test_indexes_serve_numbers_of_more_digits(condition: str, values: tuple[Any, ...], bound: str) -> None:
+    with remuda.open() as grid:
+        grid.sql("CREATE TABLE m (id BIGINT, d DECIMAL(10, 2), PRIMARY KEY (id))")
+        grid.load("m", {"id": list(range(100_000)), "d": [Decimal(unit) / 100 for unit in range(100_000)]})
+        grid.sql("CREATE INDEX by_d ON m (d) TYPE SORTED")
+        plan = "\n".join(line for (line,) in grid.sql(f"EXPLAIN SELECT id FROM m WHERE {condition}", *values))
+        assert "IndexScan" in plan
+        assert bound in plan
+
+
+def test_pruning_and_keys_serve_numbers_of_more_digits() -> None:
+    with remuda.open(members=3) as grid:
+        grid.sql("CREATE TABLE k (d DECIMAL(10, 2), id BIGINT, PRIMARY KEY (d, id)) PARTITION BY (d)")
+        grid.load("k", {"id": list(range(5_000)), "d": [Decimal(unit) / 100 for unit in range(5_000)]})
+        text = "SELECT id FROM k WHERE d = CAST(? AS DECIMAL(20, 4))"
+        plan = "\n".join(line for (line,) in grid.sql(f"EXPLAIN {text}", Decimal("7.25")))
+        assert "partitions: 1 of 271" in plan
+        assert grid.sql(text, Decimal("7.25")).fetchall() == [(725,)]
+        assert grid.sql(text, Decimal("7.2501")).fetchall() == []
+        assert grid.sql(f"{text} AND id = 725", Decimal("7.2501")).fetchall() == [], "the key is rounded, not the value"
+        assert grid.sql(f"{text} AND id = 725", Decimal("7.25")).fetchall() == [(725,)]

@@ -59,7 +59,7 @@ def _choose(predicates: list[SargablePredicate], *, ranges: bool) -> tuple[Bound
     """
     points = [(predicate, predicate.bound) for predicate in predicates if isinstance(predicate.bound, Points)]
     for predicate, bound in sorted(points, key=lambda pair: not pair[1].is_single):
-        return bound, [predicate.conjunct]
+        return bound, [predicate.conjunct] if predicate.exact else []
     intervals = [predicate for predicate in predicates if isinstance(predicate.bound, Interval)]
     if ranges and intervals:
         return merge_intervals(intervals), [predicate.conjunct for predicate in intervals if predicate.exact]

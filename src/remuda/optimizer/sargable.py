@@ -9,82 +9,23 @@ from remuda.expr import (
     FALSE,
     TRUE,
     Call,
-    Case,
     Cast,
     Column,
     Expression,
     Literal,
-    call,
     conjuncts,
     disjuncts,
     is_constant,
 )
 from remuda.expr.column_comparison import MIRRORED, recognise
 from remuda.expr.functions.strings import following, like_prefix
+from remuda.optimizer.narrowed_bounds import BOUNDING, narrowed_bound, rounded_bound
 from remuda.plan.bounds import Bound, End, Interval, Points, Prefix, Ranges, bound_of
 from remuda.sql.bind.expression.exact_comparison import compare
-from remuda.types import INTEGER_RANGES, Kind, SqlType, is_widening, to_stored
+from remuda.types import Kind, is_widening
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-# Comparisons of a widened integer column with a value that is known only at execution, as bounds of the column itself.
-#
-#     CAST(f AS BIGINT) < ?   →   f <= CASE WHEN ? > 32767 THEN 32767 WHEN ? > -32768 THEN CAST(? AS SMALLINT) - 1 END
-#
-# A value beyond the column's type leaves all values or none: the type's own end, or NULL, which nothing satisfies. So
-# no cast fails, and the index is searched for what the comparison means. Of a value that may have a fraction, `f =
-# FLOOR(?)`, the whole number below it is the bound, or the one above; none equals it if it has one.
-
-
-def narrowed_bound(operator: str, value: Expression, narrow: SqlType) -> Bound:
-    """Return the bound of `column operator value` for a column of the type `narrow`.
-
-    The value's type has all values of `narrow`.
-    """
-    low, high = (Literal(to_stored(value.type, end), value.type) for end in INTEGER_RANGES[narrow.kind])
-    least, most = (Literal(end, narrow) for end in INTEGER_RANGES[narrow.kind])
-    is_whole = value.type.is_integer
-    floor, ceiling = (Cast(value if is_whole else _call(name, value), narrow) for name in ("floor", "ceil"))
-    one = Literal(1, narrow)
-    match operator:
-        case "=":
-            within = _call("and", _call(">=", value, low), _call("<=", value, high))
-            if not is_whole:
-                within = _call("and", within, _call("=", _call("floor", value), value))
-            return Points((_choice(narrow, (within, floor)),))
-        case "<":
-            below = _call("-", ceiling, one)
-            return _most(_choice(narrow, (_call(">", value, high), most), (_call(">", value, low), below)))
-        case "<=":
-            return _most(_choice(narrow, (_call(">", value, high), most), (_call(">=", value, low), floor)))
-        case ">":
-            above = _call("+", floor, one)
-            return _least(_choice(narrow, (_call("<", value, low), least), (_call("<", value, high), above)))
-        case _:
-            return _least(_choice(narrow, (_call("<", value, low), least), (_call("<=", value, high), ceiling)))
-
-
-def _choice(type_: SqlType, *branches: tuple[Expression, Expression]) -> Case:
-    return Case(branches, Literal(None, type_), type_)
-
-
-def _most(value: Expression) -> Interval:
-    return Interval(highs=(End(value, inclusive=True),))
-
-
-def _least(value: Expression) -> Interval:
-    return Interval(lows=(End(value, inclusive=True),))
-
-
-def _call(function: str, *arguments: Expression) -> Call:
-    made = call(function, *arguments)
-    assert isinstance(made, Call), f"{function} takes numbers"
-    return made
-
-
-_BOUNDING = MIRRORED.keys() - {"<>"}
-"""The comparisons that bound a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +38,8 @@ class SargablePredicate:
     source: Column
     """The column itself, where its name alone does not tell which map's it is."""
     exact: bool = True
+    tight: bool = True
+    """Whether nearly all rows within the bound pass, where it is not exact."""
 
 
 SargablePredicates = dict[str, list[SargablePredicate]]
@@ -119,7 +62,12 @@ def as_sargable(conjunct: Expression) -> SargablePredicate | None:
     if isinstance(conjunct, Call) and conjunct.function in {"like", "starts_with"}:
         return _begins(conjunct)
     named = _column_and_bound(conjunct)
-    return None if named is None else SargablePredicate(named[0].name, named[1], conjunct, named[0])
+    if named is not None:
+        return SargablePredicate(named[0].name, named[1], conjunct, named[0])
+    rounded = rounded_bound(conjunct)
+    if rounded is None:
+        return None
+    return SargablePredicate(rounded[0].name, rounded[1], conjunct, rounded[0], exact=False)
 
 
 def _begins(conjunct: Call) -> SargablePredicate | None:
@@ -133,7 +81,7 @@ def _begins(conjunct: Call) -> SargablePredicate | None:
     if not isinstance(pattern, Literal):
         if conjunct.function != "like":
             return None
-        return SargablePredicate(column.name, Prefix(pattern), conjunct, column, exact=False)
+        return SargablePredicate(column.name, Prefix(pattern), conjunct, column, exact=False, tight=False)
     if pattern.value is None:
         return None
     prefix, pure = like_prefix(pattern.value) if conjunct.function == "like" else (pattern.value, True)
@@ -147,6 +95,7 @@ def _begins(conjunct: Call) -> SargablePredicate | None:
         conjunct,
         column,
         exact=pure,
+        tight=pure,
     )
 
 
@@ -168,21 +117,21 @@ def _column_and_bound(predicate: Expression) -> tuple[Column, Bound] | None:
             bound = bound_of(comparison)
             return None if bound is None else (comparison.column, bound)
         case Call(arguments=(Cast(argument=Column() as column) as cast, Literal() as value)) if (
-            predicate.function in _BOUNDING and value.value is not None and is_widening(column.type, cast.type)
+            predicate.function in BOUNDING and value.value is not None and is_widening(column.type, cast.type)
         ):
             # The same question of the column itself; where no value of its type can answer it, it is none.
             narrowed = compare(predicate.function, column, value, predicate.span)
             return None if narrowed == predicate else _column_and_bound(narrowed)
         case Call(arguments=(Cast(argument=Column() as column) as cast, value)) if (
-            predicate.function in _BOUNDING
+            predicate.function in BOUNDING
             and is_constant(value)
             and column.type.is_integer
             and value.type == cast.type
             and is_widening(column.type, cast.type)
         ):
             return column, narrowed_bound(predicate.function, value, column.type)
-        case Call(arguments=(value, Cast(argument=Column()) as cast)) if (
-            predicate.function in _BOUNDING and is_constant(value)
+        case Call(arguments=(value, Cast(argument=Column()) as cast)) if predicate.function in BOUNDING and is_constant(
+            value
         ):
             mirrored = replace(predicate, function=MIRRORED[predicate.function], arguments=(cast, value))
             return _column_and_bound(mirrored)

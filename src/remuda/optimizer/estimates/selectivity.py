@@ -102,7 +102,7 @@ def selectivity(predicate: Expression | None, known: KnownColumns) -> float:
     implied = _implied_points(parts) if len(parts) > 1 else {}
     for conjunct in parts:
         sargable = as_sargable(conjunct)
-        if sargable is not None and isinstance(sargable.bound, Interval | Points) and sargable.exact:
+        if sargable is not None and isinstance(sargable.bound, Interval | Points) and sargable.tight:
             if not _is_implied(sargable.bound, implied.get(sargable.source.id)):
                 of_columns.setdefault(sargable.source.id, []).append(sargable)
         else:
