@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
 import remuda
 import remuda.spark
-from remuda.errors import StorageError
+from remuda.errors import SqlError, StorageError
+from remuda.spark.frames.lookup_frame import plan_lookup
 from remuda.spark.source import planned_map, source_read
+from remuda.spark.source.planned_map import PlannedMap
 from remuda.storage.folder import execution_pin, kept_versions
 from tests.spark.test_forgotten import wait_until
 
@@ -244,3 +247,27 @@ def test_a_map_that_was_made_anew_with_other_columns_is_refused(session: SparkSe
     grid.sql("CREATE TABLE orders (id BIGINT, name VARCHAR, PRIMARY KEY (id))")
     with pytest.raises(Exception, match="made anew with other columns"):
         frame.count()
+
+
+def test_a_map_that_was_made_anew_with_nulls_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark leaves out `IS NULL` of a column that had none when the frame was made, so it would count no row."""
+    monkeypatch.setattr("remuda.spark.source.pinned_read.running_execution", lambda: "d" * 32)
+    path = str(grid.store.path)
+    grid.sql("CREATE TABLE named (id BIGINT, name VARCHAR NOT NULL, PRIMARY KEY (id))")
+    reader = source_read.MapReader({"path": path, "map": "named"}, 1)
+    (partition,) = reader.partitions()
+    frame = StructType([StructField("key", LongType())])
+    lookup = plan_lookup(PlannedMap({"path": path, "map": "named"}), frame, "key", None, "inner", None).task
+    given = pa.record_batch({"key": pa.array([1])})
+    for nullable, fits in (("", False), (" NOT NULL", True)):
+        grid.sql("DROP TABLE named")
+        grid.sql(f"CREATE TABLE named (id BIGINT, name VARCHAR{nullable}, PRIMARY KEY (id))")
+        grid.sql("INSERT INTO named VALUES (1, ?)", "one" if fits else None)
+        monkeypatch.setattr("remuda.spark.source.pinned_read._stores", {})
+        monkeypatch.setattr("remuda.spark.source.pinned_read.running_execution", lambda name="ab"[fits]: name * 32)
+        for read in (lambda: reader.read(partition), lambda: lookup([given])):
+            if fits:
+                assert [batch.num_rows for batch in read()] == [1]
+            else:
+                with pytest.raises(SqlError, match="made anew with other columns"):
+                    list(read())

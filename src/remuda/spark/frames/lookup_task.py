@@ -81,8 +81,8 @@ class LookupTask:
         """Return the index to ask. Raise if the map is no longer the one that the frame was planned for."""
         planned = self.planned.definition
         for name in (*self.key, *self.columns):
-            column = definition.find_column(name)
-            if column is None or column.type != planned.column(name).type:
+            column, before = definition.find_column(name), planned.column(name)
+            if column is None or column.type != before.type or (column.nullable and not before.nullable):
                 raise made_anew(definition)
         if self.index is None:
             if definition.key != planned.key:

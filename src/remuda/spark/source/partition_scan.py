@@ -100,5 +100,8 @@ class PlannedScan:
         same = definition.partitions == self.planned.definition.partitions
         if not same or any(definition.find_column(name) is None for name in names):
             raise made_anew(definition)
-        if scanned_columns(definition, names) != self.columns:
+        found = scanned_columns(definition, names)
+        if found != self.columns or any(
+            new.nullable and not old.nullable for new, old in zip(found, self.columns, strict=True)
+        ):
             raise made_anew(definition)
