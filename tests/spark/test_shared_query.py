@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import types
 
 import remuda
 from remuda.errors import SqlError
 from remuda.spark.source import pinned_read, shared_query, source_read
+from remuda.spark.source.data_source import RemudaSource
 from remuda.spark.source.source_read import QueryReader, query_columns
 
 if TYPE_CHECKING:
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from remuda.grid import Grid
 
 ROWS = 3_000
+TYPES = [
+    "BOOLEAN",
+    "SMALLINT",
+    "INTEGER",
+    "TINYINT",
+    "DECIMAL(20, 4)",
+    "REAL",
+    "DOUBLE",
+    "VARCHAR",
+    "VARBINARY",
+    "DATE",
+]
+TYPES += ["TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIME", "JSON"]
 
 
 @pytest.fixture
@@ -139,3 +154,36 @@ def test_tasks_of_spark_share_a_query(spark: SparkSession, grid: Grid) -> None:
     assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, map(tuple, grid.sql(query))))
     grid.sql("INSERT INTO orders VALUES (?, 'new', 11)", ROWS + 1)
     assert frame.where(f"id = {ROWS + 1}").count() == 1
+
+
+@pytest.mark.parametrize("source", ["map", "query"])
+def test_a_frame_whose_first_query_finds_other_columns_is_refused(spark: SparkSession, grid: Grid, source: str) -> None:
+    """Spark plans a read by the first query, and not when it takes the columns."""
+    assert spark.version, "Java reads the text of a schema"
+    kinds = [name for name in TYPES if name != "TIME" or hasattr(types, "TimeType")]
+    columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(kinds))
+    grid.sql(f"CREATE TABLE typed (id BIGINT, {columns}, PRIMARY KEY (id))")
+    grid.sql("INSERT INTO typed (id) VALUES (1)")
+    options = {"path": str(grid.store.path), source: "typed" if source == "map" else "SELECT * FROM typed"}
+    found = RemudaSource(options)
+    schema = types.StructType.fromDDL(found.schema())
+    assert isinstance(schema, types.StructType)
+    reader = found.reader(schema)
+    batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    assert [batch.schema.names for batch in batches] == [schema.names]
+    grid.sql("DROP TABLE typed")
+    grid.sql(f"CREATE TABLE typed (id BIGINT, {columns.replace('c1 SMALLINT', 'c1 BIGINT')}, PRIMARY KEY (id))")
+    message = "made anew with other columns" if source == "map" else "the query has other columns than the data frame"
+    with pytest.raises(SqlError, match=message):
+        found.reader(schema)
+
+
+def test_a_query_that_is_planned_again_in_its_task_keeps_its_columns(grid: Grid) -> None:
+    query = "SELECT status, SUM(amount) AS total FROM orders GROUP BY status"
+    reader = QueryReader(options_of(grid, query), 2)
+    (partition,) = reader.partitions()
+    assert list(reader.read(partition))
+    grid.sql("DROP TABLE orders")
+    grid.sql("CREATE TABLE orders (id BIGINT, status VARCHAR, amount DECIMAL(10, 2), PRIMARY KEY (id))")
+    with pytest.raises(SqlError, match="the query has other columns than the data frame"):
+        list(reader.read(partition))

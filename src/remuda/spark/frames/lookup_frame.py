@@ -6,21 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
-from remuda.errors import missing_column, nearest, not_found, not_supported, option_error, value_error
-from remuda.spark.driver.arrow_types import arrow_type
+from remuda.errors import missing_column, nearest, not_found, option_error, value_error
+from remuda.spark.driver.arrow_types import arrow_type, spark_type
 from remuda.spark.frames.lookup_task import LookupTask
 from remuda.spark.frames.map_planning import plan_map
 from remuda.storage.lookup.exact_keys import refuse_incomparable
-from remuda.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
-    from remuda.catalog import ColumnDefinition, MapDefinition
-    from remuda.expr import Column
+    from remuda.catalog import MapDefinition
     from remuda.spark.source.planned_map import PlannedMap
 
 On = str | Iterable[str] | Mapping[str, str]
@@ -168,15 +166,3 @@ def _result_schema(frame: StructType, definition: MapDefinition, named: dict[str
         column = definition.column(name)
         fields.append(StructField(new, spark_type(column), column.nullable or not inner))
     return StructType(fields)
-
-
-def spark_type(column: Column | ColumnDefinition) -> DataType:
-    """Return the type of a column in a frame.
-
-    By way of Arrow, and not of the type's name in SQL, which only a process with a Java can parse.
-    """
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    if column.type.kind is Kind.INTERVAL_MONTHS:
-        raise not_supported(f"{column.name} is {column.type}, which PySpark cannot take: leave it out of columns")
-    return from_arrow_type(column.type.arrow, prefer_timestamp_ntz=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from remuda.dataclass import dataclass
 from remuda.errors import option_error
+from remuda.spark.driver.arrow_types import spark_type
 from remuda.spark.driver.connect import is_connect
 from remuda.spark.driver.tasks import slot_count
-from remuda.spark.frames.lookup_frame import spark_type
 from remuda.spark.frames.map_planning import plan_map
 from remuda.spark.source.partition_scan import PlannedScan, scanned_columns
 

@@ -128,12 +128,16 @@ class RemudaSource(DataSource):
                 suggestion='Write "FROM t FOR VERSION AS OF 7" in a query, and since = 7 to read the changes after it.',
             )
         if "query" in self.options:
-            return QueryReader(self.options, self.tasks)
+            query = QueryReader(self.options, self.tasks)
+            query.refuse_other(schema)
+            return query
         if reads_changes(self.options):
             return ChangeReader(self.options, task_count(self.options, self.tasks))
         if "since" in self.options:
             raise option_error('since belongs to the changes of a map: .option("changes", "delta")')
-        return MapReader(self.options, self.tasks)
+        reader = MapReader(self.options, self.tasks)
+        reader.refuse_other(schema)
+        return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> MapWriter:
         if overwrite and "mode" in self.options:

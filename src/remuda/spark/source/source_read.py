@@ -17,22 +17,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from remuda.errors import option_error
+from remuda.errors import option_error, state_error
 from remuda.exec.batch import conformed
+from remuda.spark.driver.arrow_types import spark_type
 from remuda.spark.driver.tasks import freeze_garbage
 from remuda.spark.source.partition_scan import PlannedScan, arrow_schema, scanned_columns
 from remuda.spark.source.pinned_read import from_anywhere, open_reader, running_execution
-from remuda.spark.source.planned_map import PlannedMap
+from remuda.spark.source.planned_map import PlannedMap, made_anew
 from remuda.spark.source.shared_query import SharedQuery, plan_of
 from remuda.storage.load.new_map import column_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy as np
+    from pyspark.sql.types import StructType
 
     from remuda.catalog import MapDefinition
     from remuda.expr import Column
+    from remuda.plan.result_column import ResultColumn
 
 
 def read_columns(definition: MapDefinition, names: str | None) -> tuple[Column, ...]:
@@ -56,6 +59,11 @@ class MapReader(DataSourceReader):
         planned = PlannedMap(options)
         self._scan = PlannedScan(planned, read_columns(planned.definition, options.get("columns")))
 
+    def refuse_other(self, schema: StructType) -> None:
+        """Raise if the map is no longer the one whose columns the frame has: the first query plans the read."""
+        if not _same_columns(schema, self._scan.columns):
+            raise made_anew(self._scan.planned.definition)
+
     def partitions(self) -> list[InputPartition]:
         freeze_garbage()
         return [MapPartition(share) for share in self._scan.shares(self._tasks)]
@@ -72,7 +80,14 @@ class QueryReader(DataSourceReader):
         self._tasks = task_count(options, tasks)
         self._options = from_anywhere(options)
         with _open_grid(options) as grid:
-            self._shared = SharedQuery.of(plan_of(grid, options["query"]), options)
+            plan = plan_of(grid, options["query"])
+            self._columns = None if plan is None else plan.columns
+            self._shared = SharedQuery.of(plan, options)
+
+    def refuse_other(self, schema: StructType) -> None:
+        """Raise if the query has other columns than the frame, which was made before."""
+        if self._columns is not None and not _same_columns(schema, self._columns):
+            raise _other_columns()
 
     def partitions(self) -> list[InputPartition]:
         freeze_garbage()
@@ -87,9 +102,23 @@ class QueryReader(DataSourceReader):
         with _open_grid(self._options, running_execution()) as grid:
             result = grid.sql(self._options["query"])
             schema = arrow_schema(result.columns)
+            if self._columns is not None and (schema.names, schema.types) != _names_and_types(self._columns):
+                raise _other_columns()
             for batch in pa.RecordBatchReader.from_stream(result):
                 yield conformed(batch, schema)
         freeze_garbage()
+
+
+def _same_columns(schema: StructType, columns: Iterable[Column | ResultColumn]) -> bool:
+    return [(each.name, each.dataType) for each in schema] == [(each.name, spark_type(each)) for each in columns]
+
+
+def _names_and_types(columns: Iterable[ResultColumn]) -> tuple[list[str], list[pa.DataType]]:
+    return [each.name for each in columns], [each.type.arrow for each in columns]
+
+
+def _other_columns() -> Exception:
+    return state_error("the query has other columns than the data frame, which was made before: make it anew")
 
 
 def query_columns(options: Mapping[str, str]) -> list[Any]:
