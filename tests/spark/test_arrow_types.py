@@ -13,6 +13,7 @@ from pyspark.sql.pandas import types as conversions
 import remuda.spark
 from remuda.errors import SqlError
 from remuda.spark.driver import arrow_types
+from remuda.spark.load import partition_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,3 +52,11 @@ def test_an_older_pyspark_is_refused_with_what_it_can_do(monkeypatch: pytest.Mon
     for call in (lambda: remuda.spark.register(None), lambda: remuda.spark.write(None, "shop", "t")):  # type: ignore[arg-type]
         with pytest.raises(SqlError, match=f"needs PySpark 4.1 or newer, and this is {version}"):
             call()
+
+
+def test_a_load_needs_no_class_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark 4.0 and 3.5 have no `DatetimeType`: no data frame could be loaded with them."""
+    monkeypatch.delattr(spark_types, "DatetimeType", raising=False)
+    monkeypatch.delattr(spark_types, "TimeType", raising=False)
+    sized, text = (spark_types.StructField("c", each) for each in (spark_types.DateType(), spark_types.StringType()))
+    assert partition_job.batch_rows([sized]) > partition_job.batch_rows([sized, text])

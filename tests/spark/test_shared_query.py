@@ -178,12 +178,15 @@ def test_a_frame_whose_first_query_finds_other_columns_is_refused(spark: SparkSe
         found.reader(schema)
 
 
-def test_a_query_that_is_planned_again_in_its_task_keeps_its_columns(grid: Grid) -> None:
+def test_a_query_that_is_planned_again_in_its_task_keeps_its_columns(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = "SELECT status, SUM(amount) AS total FROM orders GROUP BY status"
     reader = QueryReader(options_of(grid, query), 2)
     (partition,) = reader.partitions()
     assert list(reader.read(partition))
     grid.sql("DROP TABLE orders")
     grid.sql("CREATE TABLE orders (id BIGINT, status VARCHAR, amount DECIMAL(10, 2), PRIMARY KEY (id))")
+    monkeypatch.setattr(source_read, "running_execution", lambda: "f" * 32)
     with pytest.raises(SqlError, match="the query has other columns than the data frame"):
         list(reader.read(partition))

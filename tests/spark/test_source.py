@@ -6,19 +6,22 @@ import threading
 import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
 
 import remuda
 import remuda.spark
+from remuda.errors import SqlError
+from remuda.spark.source.data_source import _OPTIONS, RemudaSource
 from remuda.spark.source.source_read import MapReader
 from tests.spark.test_forgotten import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -310,3 +313,16 @@ def test_planning_leaves_nothing_behind_but_the_lease(tmp_path: Path) -> None:
     assert len(reader.partitions()) == 2
     assert {thread.name for thread in threading.enumerate()} == running
     assert [lease.suffix for lease in (path / "readers").iterdir()] == [".until"]
+
+
+@pytest.mark.parametrize("name", ["columns", "changes", "since"])
+def test_options_of_a_map_are_refused_beside_a_query(name: str) -> None:
+    """They were left out without a word."""
+    with pytest.raises(SqlError, match=f"{name} belongs to the option map"):
+        RemudaSource(CaseInsensitiveDict({"path": "shop.remuda", "query": "SELECT 1", name.upper(): "1"}))
+
+
+def test_the_guide_names_all_options() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0].casefold() for line in guide.splitlines() if line.startswith("| `")]
+    assert {name for name in _OPTIONS if not any(f"`{name}`" in row for row in rows)} == set()

@@ -111,7 +111,8 @@ def batch_rows(fields: Iterable[StructField]) -> int:
     """Return the rows of a batch where nothing but their number limits it."""
     from pyspark.sql import types
 
-    sized = (types.NumericType, types.BooleanType, types.DatetimeType)
+    times = (types.DateType, types.TimestampType, types.TimestampNTZType, getattr(types, "TimeType", types.DateType))
+    sized = (types.NumericType, types.BooleanType, *times)  # PySpark 4.0 has no class of all times, and no TIME
     return _BATCH_ROWS if all(isinstance(each.dataType, sized) for each in fields) else _BATCH_ROWS_OF_ANY_SIZE
 
 

@@ -64,6 +64,9 @@ _OF_READS = ("columns", "version", "timestamp", "since")
 _OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
 """What Spark hands on of a stream."""
 
+_OF_MAPS = ("columns", "changes", "since")
+"""Options that say something of the map that is read."""
+
 _TABLE_OPTIONS = {"provider", "location"}
 """What Spark adds for CREATE TABLE. For a table that is there, it gives no option at all."""
 
@@ -105,6 +108,9 @@ class RemudaSource(DataSource):
             raise option_error('say where the maps are: .option("path", ...)')
         if bool(options.get("map")) == bool(options.get("query")):
             raise option_error('say what to read: .option("map", ...) or .option("query", "SELECT ...")')
+        of_map = [name for name in _OF_MAPS if name in options and "query" in options]
+        if of_map:
+            raise option_error(f"{of_map[0]} belongs to the option map: a query says itself what it reads")
 
     def schema(self) -> str:
         if "query" in self.options:
