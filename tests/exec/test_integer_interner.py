@@ -74,12 +74,15 @@ def test_presence_is_asked_where_few_values_are_known(
     expected = {low: 1, low + 300: 2, low + 7: 3}
     for _ in range(30):
         assert interner.find(asked).tolist() == [expected.get(value, NOT_FOUND) for value in asked.tolist()]
+        assert interner.contains(asked).tolist() == [value in expected for value in asked.tolist()]
     assert (interner._presence is None) == (known_share == 1.0)
     everything = np.array([*ENDS, low, low + 300, low + 7, low + 8], np.int64)
     assert interner.find(everything).tolist() == [expected.get(value, NOT_FOUND) for value in everything.tolist()]
+    assert interner.contains(everything).tolist() == [value in expected for value in everything.tolist()]
     added = interner.intern(np.array([low + 8, low + 9, low + 8], np.int64))
     assert added.tolist() == [4, 5, 4]
     assert interner.find(np.array([low + 9, low + 10, low], np.int64)).tolist() == [5, NOT_FOUND, 1]
+    assert interner.contains(np.array([low + 9, low + 10, low], np.int64)).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("apart", [1, 10**12])

@@ -118,6 +118,7 @@ def check(types: list[SqlType], null_safe: list[bool], chance: random.Random) ->
         asked = [column_of(chance, type_, 12) for type_ in types]
         found = interner.find(asked).tolist()
         assert found == [expected(key, NOT_FOUND) for key in keys_of(asked, types)]
+        assert interner.contains(asked).tolist() == [id_ != NOT_FOUND for id_ in found]
 
 
 @pytest.mark.parametrize("null_safe", [True, False])

@@ -83,8 +83,7 @@ class KeyTable:
 
     def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Return, for each row, whether there is a row with its key."""
-        found: np.ndarray = self._keys.find(columns) >= 0
-        return found
+        return self._keys.contains(columns)
 
 
 class RowsByKey:

@@ -13,6 +13,7 @@ import numpy as np
 from remuda.exec.keys.integer_tables import NOT_FOUND, DirectTable, HashTable, PresenceTable
 from remuda.exec.sort.sort_keys import Part, sorted_by
 from remuda.expr.cancellation import check_cancelled
+from remuda.types.arrow_arrays import true_positions
 
 NULL_ID = 0
 """The id of NULL, in every column."""
@@ -69,13 +70,20 @@ class IntegerInterner:
         values = np.ascontiguousarray(values, np.int64)
         table, presence = self._lookup_table(len(values)), self._presence
         if presence is not None:
-            present = presence.positions(values)
+            present = true_positions(presence.contains(values))
             ids = np.full(len(values), NOT_FOUND, np.int32)
             ids[present] = table.find(values[present])
             return ids
         ids = table.find(values)
         self._consider_presence(ids)
         return ids
+
+    def contains(self, values: np.ndarray) -> np.ndarray:
+        """Return whether each value has an id, which need not be found where a table of bytes tells so."""
+        presence = self._presence
+        if presence is None:
+            return self.find(values) >= 0
+        return presence.contains(np.ascontiguousarray(values, np.int64))
 
     def intern(self, values: np.ndarray) -> np.ndarray:
         """Return the id of each value; those that had none get one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from remuda.expr.cancellation import check_cancelled
-from remuda.types.arrow_arrays import true_positions
 
 NOT_FOUND = -1
 """In place of an id, for a value that was never interned."""
@@ -138,6 +137,6 @@ class PresenceTable(_ByValue):
         self._is_present = np.zeros(self.size, np.bool_)
         self._is_present[self._slots(values)] = True
 
-    def positions(self, values: np.ndarray) -> np.ndarray:
-        """Return the positions of the values that are known."""
-        return true_positions(self._is_present.take(self._slots(values), mode="clip"))
+    def contains(self, values: np.ndarray) -> np.ndarray:
+        """Return whether each value is known."""
+        return self._is_present.take(self._slots(values), mode="clip")

@@ -93,6 +93,17 @@ class KeyInterner:
             ids = pairs.find(ids, self._find_column(ordinal, columns[ordinal]))
         return ids
 
+    def contains(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Return whether each row's key was interned. Threads may share this."""
+        column = self._columns[0]
+        if self._pairs or not isinstance(column, _NormalizedKeyInterner):
+            return self.find(columns) >= 0
+        found = column.contains(columns[0])
+        nulls = null_positions(columns[0])
+        if nulls is not None:
+            found[nulls] = self._null_ids[0] == NULL_ID
+        return found
+
     def keys(self, ids: np.ndarray) -> list[pa.Array]:
         """Return the key columns of these ids."""
         arrays: list[pa.Array] = []
@@ -199,6 +210,10 @@ class _NormalizedKeyInterner:
 
     def find(self, column: pa.Array) -> np.ndarray:
         return self._keys.find(normalized_keys(column, self._type))
+
+    def contains(self, column: pa.Array) -> np.ndarray:
+        """Return whether each value has an id; arbitrary at a NULL."""
+        return self._keys.contains(normalized_keys(column, self._type))
 
     def take(self, ids: np.ndarray) -> pa.Array:
         return values_of_keys(self._keys.values[ids], self._type, ids == NULL_ID)
