@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+HOLDER_BYTES = 20
+"""Length of the file: the number of the process that has the lock, and spaces."""
+
+
 class FolderLock:
     __slots__ = ("__weakref__", "_descriptor", "_end")
 
@@ -32,16 +36,15 @@ class FolderLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip()
+            holder = os.read(self._descriptor, HOLDER_BYTES).decode("ascii", "replace").strip()
             if holder == str(os.getpid()):
                 message = "the folder is open for writing by this process already: use that grid, or close it first"
             else:
                 message = f"the folder is open for writing in process {holder or 'unknown'}"
             raise FolderInUseError(f"{message}; open it with read_only=True to read it", path.parent) from error
         # Whose it is helps those who find it taken; the lock holds without it.
-        with suppress(OSError):
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        with suppress(OSError):  # As long each time: a file that is cut off is written at once when it is closed.
+            os.pwrite(self._descriptor, f"{os.getpid()}".ljust(HOLDER_BYTES).encode(), 0)
 
     def is_at(self, path: Path) -> bool:
         """Tell whether the file that is locked is still the one at this path."""
