@@ -106,6 +106,8 @@ DECISIONS = (
     Decision("exec.scan.concrete_bounds", "MAXIMUM_COMBINATIONS", (1, 3)),
     # Compiled reads or fragments.
     Decision("grid.shortcuts.read_shortcuts", "MOST_ROWS", (0, 2, NEVER)),
+    Decision("grid.shortcuts.ordered_shortcut", "MOST_ROWS", (0, 2, NEVER)),
+    Decision("storage.lookup.ordered_rows", "MOST_TESTED", (0, 2)),
     # Batches of a direct scan, blocks left out by their extremes, best blocks first.
     Decision("exec.context", "SCAN_BATCH_ROWS", (1, 7, 64)),
     Decision("exec.batch_size", "FIRST_ROWS", (1, 7)),

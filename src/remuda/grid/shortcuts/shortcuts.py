@@ -1,4 +1,4 @@
-"""Shortcuts: statements that touch one row by its key, or few rows by an index, run without fragments.
+"""Shortcuts: statements that touch one row by its key, or few rows by an index or in its order, run without fragments.
 
 `compile_shortcut` looks whether a plan has the shape, and makes a function of the parameters from it once. The function
 gives None where the values do not fit the types, or where an index finds more than a few rows: then the statement goes
@@ -41,6 +41,10 @@ def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
             return _compile_write(plan, top, row, store)
         case physical.Modify(operation=Operation.UPDATE | Operation.DELETE):
             return _compile_change(plan, top, store)
+        case physical.Limit():
+            from remuda.grid.shortcuts.ordered_shortcut import compile_ordered_select
+
+            return compile_ordered_select(plan, top, store)
     if plan.tree.columns != top.columns:
         return None
     scan, assignments = scan_below(top)

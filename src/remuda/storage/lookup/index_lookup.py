@@ -20,7 +20,8 @@ from remuda.storage.index.index_condition import Lookup, Range
 from remuda.storage.index.interpolation_table import KeySearch, key_search, searched_keys
 from remuda.storage.index.sorted_index import SortedIndex
 from remuda.storage.lookup.generated_readers import row_finisher, row_reader, rows_reader
-from remuda.storage.lookup.row_projection import MOST_PROJECTIONS, RowProjection
+from remuda.storage.lookup.ordered_rows import Order, first_of, first_rows, merged, order_of
+from remuda.storage.lookup.row_projection import MOST_PROJECTIONS, RowProjection, row_projection
 from remuda.storage.memtable.memtable_source import MemtableSource
 from remuda.storage.row_source import index_definition
 from remuda.storage.segment.block_guard import view_of
@@ -130,7 +131,18 @@ class IndexLookup:
     there are more than `most` entries the answer is None.
     """
 
-    __slots__ = ("_definition", "_finish", "_floats", "_index", "_key_of", "_memtable", "_searches", "_spans")
+    __slots__ = (
+        "_definition",
+        "_finish",
+        "_floats",
+        "_index",
+        "_key_of",
+        "_memtable",
+        "_order_readers",
+        "_parts",
+        "_searches",
+        "_spans",
+    )
 
     def __init__(self, version: MapVersion, read: IndexRead) -> None:
         # Not the version itself, which keeps its lookups: it goes, and its files with it, with the last who holds it.
@@ -139,10 +151,14 @@ class IndexLookup:
         self._finish = row_finisher(version.definition, read.projection)
         self._index = index_definition(version.definition, read.index)
         self._spans: list[tuple[Callable[[Lookup], tuple[int, int]], EntryReader]] = []
+        self._parts: list[tuple[Segment, SegmentIndex, DeletionVector]] = []
+        self._order_readers: list[EntryReader] | None = None
+        """Read the index's columns of the same entries; made when rows of several sources are merged."""
         indexes: list[SegmentIndex] = []
         for segment, deletions in zip(version.segments, version.deletions, strict=True):
             opened = segment.index(self._index)
             self._spans.append((opened.span, entry_reader(segment, opened, deletions, read.projection)))
+            self._parts.append((segment, opened, deletions))
             indexes.append(opened)
         sql_type = version.definition.column(self._index.columns[0]).type
         self._key_of: Callable[[Any], int] | None = None
@@ -209,6 +225,55 @@ class IndexLookup:
         except UnicodeEncodeError as error:
             raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
         return found[0] if len(found) == 1 else chain.from_iterable(found)
+
+    def first(self, lookups: Sequence[Lookup], length: int, wanted: int, *, descending: bool) -> list[Any] | None:
+        """Return the first rows of disjoint lookups in the order of a SORTED index, or against it.
+
+        None where there are many entries of deleted rows before them. Lookups stand in the order of the index.
+        """
+        is_single = len(self._spans) == 1 and not length
+        found: list[Any] = []
+        try:
+            for lookup in reversed(lookups) if descending else lookups:
+                missing = wanted - len(found)
+                if missing <= 0:
+                    break
+                if is_single:
+                    span, read = self._spans[0]
+                    part = first_rows(read, span(lookup), length, missing, descending=descending)
+                else:
+                    part = self._merged(lookup, length, missing, descending=descending)
+                if part is None:
+                    return None
+                found += part
+        except UnicodeEncodeError as error:
+            raise unencodable(self._definition, ", ".join(self._index.columns), error.object) from error
+        return found
+
+    def _merged(self, lookup: Lookup, length: int, wanted: int, *, descending: bool) -> list[Any] | None:
+        """Return the first rows of a lookup in all segments and the memtable."""
+        ordinals = [self._definition.position(name) for name in self._index.columns]
+        if self._order_readers is None:
+            by_order = row_projection(tuple(ordinals), None)
+            self._order_readers = [entry_reader(*part, by_order) for part in self._parts]
+        sources: list[Iterable[tuple[Order, Any]]] = []
+        for (span_of, read), read_order in zip(self._spans, self._order_readers, strict=True):
+            span = span_of(lookup)
+            rows = first_rows(read, span, length, wanted, descending=descending)
+            orders = first_rows(read_order, span, length, wanted, descending=descending)
+            if rows is None or orders is None:
+                return None
+            sources.append(zip(map(order_of, orders), rows, strict=True))
+        if length:
+            source, finish = MemtableSource(self._definition, self._memtable, length), self._finish
+            entries = self._memtable.memtable.rows
+            pieces = source.ordered_positions(self._index.id, lookup, None, descending=descending)
+            sources.append(
+                (order_of([row[ordinal] for ordinal in ordinals]), finish(row))
+                for at in first_of(pieces, wanted)
+                if (row := entries[at]) is not None
+            )
+        return merged(sources, wanted, descending=descending)
 
     def _in_memtable(self, lookup: Lookup, length: int) -> list[Any]:
         source, finish = MemtableSource(self._definition, self._memtable, length), self._finish
