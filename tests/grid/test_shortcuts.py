@@ -123,8 +123,8 @@ def outcome(grid: Any, text: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return "error", str(error)
 
 
-def outcomes(folded: bool) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
-    with remuda.open() as grid:
+def outcomes(folded: bool, members: int) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
+    with remuda.open(members=members) as grid:
         for text in SETUP:
             grid.sql(text)
         for row in ROWS:
@@ -147,17 +147,19 @@ def outcomes(folded: bool) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ..
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["log", "segment"])
-def test_the_long_way_gives_the_same(folded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = list(outcomes(folded))
+@pytest.mark.parametrize("members", [1, 3])
+def test_the_long_way_gives_the_same(folded: bool, members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = list(outcomes(folded, members))
     monkeypatch.setattr(shortcuts, "compile_shortcut", lambda *_: None)
-    long = list(outcomes(folded))
+    long = list(outcomes(folded, members))
     for ours, theirs in zip(short, long, strict=True):
         assert ours == theirs
 
 
-def test_the_statements_do_take_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("members", [1, 3])
+def test_the_statements_do_take_shortcuts(members: int) -> None:
     """Otherwise the comparison above would compare nothing."""
-    with remuda.open() as grid:
+    with remuda.open(members=members) as grid:
         for text in SETUP:
             grid.sql(text)
         for row in ROWS:

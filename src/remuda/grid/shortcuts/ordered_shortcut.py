@@ -26,7 +26,7 @@ MOST_ROWS = 1_000
 
 def compile_ordered_select(plan: Plan, limit: physical.Limit, store: Store) -> Shortcut | None:
     """Read the first rows through a SORTED index without a filter beyond its bounds; None for any other LIMIT."""
-    scan, assignments = scan_below(limit.input)
+    scan, assignments = scan_below(_below(limit))
     count, offset = _number(limit.count), _number(limit.offset)
     if (
         not isinstance(scan, physical.IndexScan)
@@ -35,7 +35,6 @@ def compile_ordered_select(plan: Plan, limit: physical.Limit, store: Store) -> S
         or scan.pruning is not None
         or scan.candidates
         or scan.traits.convention is not Convention.LOCAL
-        or len(plan.fragments) != 1
         or limit.count is None
         or count is None
         or offset is None
@@ -69,6 +68,15 @@ def compile_ordered_select(plan: Plan, limit: physical.Limit, store: Store) -> S
         return Result(shape, [computed for each in found if (computed := compute(each, values)) is not None])
 
     return run
+
+
+def _below(limit: physical.Limit) -> Any:
+    """Return what a LIMIT reads, without the LIMIT of each member: their first rows have the first ones of all."""
+    match limit.input:
+        case physical.RootExchange(input=physical.Limit(input=below)):
+            return below
+        case below:
+            return below
 
 
 def _number(expression: Expression | None) -> Callable[[Values], Any] | None:

@@ -3,6 +3,8 @@
 `compile_shortcut` looks whether a plan has the shape, and makes a function of the parameters from it once. The function
 gives None where the values do not fit the types, or where an index finds more than a few rows: then the statement goes
 the long way.
+
+Members share the store. What one call finds in all partitions is not asked of each of them.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def compile_shortcut(plan: Plan, store: Store) -> Shortcut | None:
             from remuda.grid.shortcuts.read_shortcuts import compile_key_select
 
             return compile_key_select(plan, scan, assignments, store)
-        case physical.IndexScan(direction=physical.Direction.UNORDERED) if len(plan.fragments) == 1:
+        case physical.IndexScan(direction=physical.Direction.UNORDERED) if scan.traits.convention is Convention.LOCAL:
             from remuda.grid.shortcuts.read_shortcuts import compile_index_select
 
             return compile_index_select(plan, scan, assignments, store)
