@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import remuda
 from remuda.errors import StorageError
+from remuda.storage.folder.definition_entries import MapEntry
 from remuda.storage.folder.manifest import read_manifest
 from remuda.storage.folder.partition_groups import MOST_OPENED
 from remuda.storage.load import map_load, segment_cut
@@ -134,6 +136,20 @@ def test_a_refresh_keeps_what_was_read(path: Path) -> None:
         assert all(again[each] is opened[each] for each in opened.keys() & again.keys()), (
             "runs that stay are not reopened"
         )
+
+
+def test_groups_that_stay_do_not_keep_the_roots_before(path: Path) -> None:
+    with remuda.open(path, read_only=True) as reader:
+        for key in range(5):
+            with remuda.open(path) as grid:
+                grid.sql("UPDATE t SET v = -1 WHERE id = ?", key)
+                grid.checkpoint()
+            reader.refresh()
+            assert reader.map("t").get(key)["v"] == -1
+        del grid
+        gc.collect()
+        kept = [each for each in gc.get_objects() if isinstance(each, MapEntry) and len(each.groups) >= PARTITIONS]
+        assert len(kept) <= 2
 
 
 def test_a_missing_or_damaged_group_is_told_when_it_is_needed(path: Path) -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from remuda.errors import damage_error
 from remuda.storage.folder.group_file import group_name, segment_infos
 from remuda.storage.folder.manifest import NAME
@@ -49,12 +51,15 @@ def open_groups(
 ) -> StoredGroups:
     """Return the segments of a map of which none is opened yet; what is open of an earlier state is used again."""
 
+    # A group outlives the root that named it first, and must not keep all that this one names.
+    own = structs.replace(entry, groups=(), statistics=None)
+
     def open_group(group: GroupRef, earlier: Sequence[StoredSegment]) -> tuple[StoredSegment, ...]:
         try:
-            entries = groups.segments_in(entry.id, group)
-            return tuple(_open(groups, entry, definition, directory, group, entries, earlier, lazily=True))
+            entries = groups.segments_in(own.id, group)
+            return tuple(_open(groups, own, definition, directory, group, entries, earlier, lazily=True))
         except FileNotFoundError as error:
-            missing = groups.folder(entry.id) / str(error.filename)
+            missing = groups.folder(own.id) / str(error.filename)
             raise damage_error("a file named in the manifest is missing", missing) from error
 
     known = _known(opened, definition)

@@ -178,8 +178,9 @@ class PartitionGroups:
     def keep_only(self, maps: Iterable[MapEntry]) -> None:
         """Forget what the files of other groups than those of these maps say."""
         named = {group.id for entry in maps for group in entry.groups}
-        for group_id in self._held.keys() - named:
-            self._held.pop(group_id, None)
+        for group_id in list(self._held):  # Queries read groups meanwhile.
+            if group_id not in named:
+                self._held.pop(group_id, None)
 
     # Names
 
