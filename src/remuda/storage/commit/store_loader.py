@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from remuda.errors import StorageError, damage_error
 from remuda.storage.commit.commit_retry import FileGoneError, RootTakenError
-from remuda.storage.commit.late_orphans import late_orphans
 from remuda.storage.commit.recovery import recover
 from remuda.storage.folder.execution_pin import ExecutionPin, pin_execution
 from remuda.storage.folder.manifest import NAME
@@ -98,6 +97,8 @@ class StoreLoader:
         if not isinstance(of_map.stored, StoredGroups):
             of_map.state.directory.remove_orphans(of_map.stored, folder.group_files(map_id), version)
         elif folder.remote is None and folder.disposal is not None:
+            from remuda.storage.commit.late_orphans import late_orphans
+
             path, entry = folder.groups.folder(map_id), folder.entry(map_id)
             self.late.append(late_orphans(path, entry, folder.groups, folder.disposal, version))
 
