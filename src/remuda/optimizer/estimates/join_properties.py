@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CERTAIN_SHARE = 0.9
 """A join that leaves more of the rows is taken to leave all combinations of their values."""
 PICKED_SHARE = 0.01
-"""A SEMI join, or a condition over several relations, that leaves no more of its rows picks them."""
+"""A SEMI join, a join with one row, or a condition over several relations picks rows if it leaves no more of them."""
 
 
 def join_properties(node: logical.Join, left: Properties, right: Properties) -> Properties:
@@ -31,6 +31,8 @@ def join_properties(node: logical.Join, left: Properties, right: Properties) -> 
         left = replace(left, origins=_referring(node, left, right, node.right.columns, rows))
     if not kind.delivers_right:
         return replace(left, rows=rows, partitionings=left.partitionings)
+    if kind is JoinKind.INNER:
+        left, right = _picked_by_one_row(left, right, rows), _picked_by_one_row(right, left, rows)
     columns = {**left.columns, **right.columns}
     if kind is JoinKind.INNER:
         columns.update(_equal_columns(node, left, right))
@@ -50,6 +52,11 @@ def picked(source: Properties, share: float) -> Properties:
     if share >= PICKED_SHARE:
         return source
     return replace(source, keys=tuple(replace(key, picked=True) for key in source.keys))
+
+
+def _picked_by_one_row(side: Properties, other: Properties, rows: float) -> Properties:
+    """Return the properties of a side of which the other one, a single row, picks rows: `week = (SELECT week ...)`."""
+    return side if other.unique_within(frozenset()) is None else picked(side, rows / max(1.0, side.rows))
 
 
 def _referring(
