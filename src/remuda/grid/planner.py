@@ -57,7 +57,7 @@ class Planner:
         literals: Mapping[int, Any] | None = None,
         expected: tuple[Any, ...] = (),
     ) -> Plan:
-        """Some parameters may be `literals`; estimates take all of them to be what is `expected`."""
+        """Plan a query; some parameters may be `literals`, and estimates take all to be what is `expected`."""
         bound = bind(query, self.catalog, self.search_path, literals, expected)
         return self.finish(text, bound, self.optimize(bound))
 

@@ -52,7 +52,7 @@ class PlanningContext(Protocol):
         """Return the columns, in turn, by which an input can come in order without a sort."""
 
     def is_unique(self, relation: logical.Relation, columns: frozenset[int]) -> bool:
-        """Whether no two rows of an input have the same values in these columns, as far as that is known."""
+        """Test whether no two rows of an input have the same values in these columns, as far as that is known."""
 
     def is_replicated(self, relation: logical.Relation) -> bool:
         """Test whether every member has all rows of an input anyway."""

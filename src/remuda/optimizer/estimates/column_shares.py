@@ -296,7 +296,7 @@ def known_literal(expression: Expression) -> Literal | None:
 
 
 def is_value_known(expression: Expression) -> bool:
-    """Whether estimates know the value of an expression, and that it is not NULL."""
+    """Test whether estimates know the value of an expression, and that it is not NULL."""
     literal = known_literal(expression)
     return literal is not None and literal.value is not None
 

@@ -189,7 +189,7 @@ def _alternatives(sides: JoinSides, required: Traits, context: PlanningContext) 
 
 
 def _is_build_unique(sides: JoinSides, context: PlanningContext) -> bool:
-    """Whether the table has one row for each key, or none at all: a SEMI join asks which keys there are."""
+    """Test whether the table has one row for each key, or none: a SEMI join only asks which keys there are."""
     is_tested = sides.kind in {JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK}
     if is_tested and sides.condition is None and sides.compared is None:
         return True
