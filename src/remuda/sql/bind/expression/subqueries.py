@@ -128,7 +128,7 @@ def bind_in_rows(
     rows: tuple[tuple[Expression, ...], ...],
     span: Span | None,
 ) -> Expression:
-    """`(x, y) IN ((1, 2), (3, 4), ...)` as `(x, y) IN (VALUES (1, 2), (3, 4), ...)`, of rows that are bound already."""
+    """Bind `(x, y) IN ((1, 2), (3, 4), ...)` as `(x, y) IN (VALUES (1, 2), ...)`, of rows that are bound already."""
     columns = tuple(
         binder.binding.new_column(f"column{ordinal}", value.type) for ordinal, value in enumerate(rows[0], 1)
     )
