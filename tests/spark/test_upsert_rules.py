@@ -193,13 +193,21 @@ IN_MEMORY = [by_load, by_changes, by_envelopes]
 INTO_A_FOLDER = [*IN_MEMORY, by_files, by_format, by_function, by_stream]
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "GMT-3:30"])
+@pytest.mark.parametrize(
+    ("zone", "in_folder", "load"),
+    [
+        *(("America/New_York", False, load) for load in IN_MEMORY),
+        *(("America/New_York", True, load) for load in INTO_A_FOLDER),
+        *(("GMT-3:30", True, load) for load in (by_load, by_format)),
+    ],
+)
 def test_a_moment_becomes_the_clock_of_the_session_as_in_a_cast_of_spark(
-    session: SparkSession, tmp_path: Path, zone: str
+    session: SparkSession, tmp_path: Path, zone: str, in_folder: bool, load: Callable[[Grid, DataFrame], None]
 ) -> None:
     """TIMESTAMP with zone into TIMESTAMP or DATE: the clock of UTC was stored, whatever the session's zone."""
     before = session.conf.get("spark.sql.session.timeZone")
     session.conf.set("spark.sql.session.timeZone", zone)
+    folder = tmp_path / "shop.remuda"
     try:
         given = moments(session)
         clocks = given.selectExpr("id", "CAST(day AS DATE) AS day", "CAST(at AS TIMESTAMP_NTZ) AS at").collect()
@@ -207,19 +215,16 @@ def test_a_moment_becomes_the_clock_of_the_session_as_in_a_cast_of_spark(
         assert expected[0][2] == datetime(2024, 7, 1, 12)
         assert expected[2][1] == date(2024, 3, 1)
         seconds = [tuple(row) for row in given.selectExpr("id", "unix_timestamp(instant)").collect()]
-        for folder, ways in ((None, IN_MEMORY), (tmp_path / "shop.remuda", INTO_A_FOLDER)):
-            with remuda.open(folder, spark=session) if folder else remuda.open() as grid:
-                columns = "id BIGINT, day DATE, at TIMESTAMP, instant TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id)"
-                for load in ways:
-                    grid.sql(f"CREATE TABLE seen ({columns})")
-                    load(grid, given)
-                    found = grid.sql("SELECT id, day, at, instant FROM seen ORDER BY id").fetchall()
-                    assert [tuple(row)[:3] for row in found] == expected, load.__name__
-                    assert [(row.id, row.instant.timestamp()) for row in found] == seconds, load.__name__
-                    if folder is not None:
-                        frame = session.read.format("remuda").options(path=str(folder), map="seen").load()
-                        assert frame.where("instant = CAST(at AS TIMESTAMP)").count() == 3, load.__name__
-                    grid.sql("DROP TABLE seen")
+        with remuda.open(folder, spark=session) if in_folder else remuda.open() as grid:
+            columns = "id BIGINT, day DATE, at TIMESTAMP, instant TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id)"
+            grid.sql(f"CREATE TABLE seen ({columns})")
+            load(grid, given)
+            found = grid.sql("SELECT id, day, at, instant FROM seen ORDER BY id").fetchall()
+            assert [tuple(row)[:3] for row in found] == expected
+            assert [(row.id, row.instant.timestamp()) for row in found] == seconds
+            if in_folder:
+                frame = session.read.format("remuda").options(path=str(folder), map="seen").load()
+                assert frame.where("instant = CAST(at AS TIMESTAMP)").count() == 3
     finally:
         session.conf.set("spark.sql.session.timeZone", before or "UTC")
 
