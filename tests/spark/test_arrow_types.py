@@ -13,7 +13,7 @@ from pyspark.sql.pandas import types as conversions
 import remuda.spark
 from remuda.errors import SqlError
 from remuda.spark.driver import arrow_types
-from remuda.spark.load import partition_job
+from remuda.spark.load import change_job, partition_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,8 @@ def test_an_older_pyspark_is_refused_with_what_it_can_do(monkeypatch: pytest.Mon
     for call in (lambda: remuda.spark.register(None), lambda: remuda.spark.write(None, "shop", "t")):  # type: ignore[arg-type]
         with pytest.raises(SqlError, match=f"needs PySpark 4.1 or newer, and this is {version}"):
             call()
+    with pytest.raises(SqlError, match=f'mode="apply" needs PySpark 4.1 or newer, and this is {version}'):
+        change_job.load_changed_frame(None, None, None, None)  # type: ignore[arg-type]
 
 
 def test_a_load_needs_no_class_of_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "BrokenPipeError": "spark/test_idle_workers.py",
 }
 """Words of the messages that only more than a call brings about, and the tests that have them."""
-PLACEHOLDER = re.compile(r"\\\.\\\.\\\.|\b(?:FOLDER|[CMNX])\b")
+PLACEHOLDER = re.compile(r"\\\.\\\.\\\.|\b(?:FOLDER|[CMNVX])\b")
 
 
 def messages() -> list[str]:
@@ -79,6 +79,15 @@ class Trials:
     def lookup(self, keys: str, **options: Any) -> None:
         remuda.spark.lookup(self.spark.sql(keys), self.path, "orders", on="k", **options)
 
+    def zone_of_java(self) -> None:
+        name = "spark.sql.session.timeZone"
+        before = self.spark.conf.get(name)
+        self.spark.conf.set(name, "CTT")
+        try:
+            self.write("SELECT 1L AS id, current_timestamp() AS ts", map="clocks")
+        finally:
+            self.spark.conf.set(name, before or "UTC")
+
     def of(self, message: str) -> Callable[[], Any]:
         """Return what brings a message about."""
         applied = {"mode": "apply", "operation": "op"}
@@ -105,6 +114,10 @@ class Trials:
             "duplicate key": lambda: self.write("SELECT 1L AS id, explode(array(5L, 6L)) AS x", mode="upsert"),
             "lacks columns": lambda: self.write("SELECT 9L AS id"),
             'mode "overwrite"': self.both_modes,
+            "is not known here": self.zone_of_java,
+            "timestamp_ntz": lambda: self.write("SELECT 1L AS id, timestamp_ntz'2024-07-01' AS ts", map="moments"),
+            "version says": lambda: self.write("SELECT 1L AS id, 5L AS x", version="1"),
+            "V is a view": lambda: self.read(map="shown"),
             "Failed to find": lambda: self.spark.read.format("remuda_of_others").load(),
         }
         (work,) = (work for words, work in found.items() if words in message)
@@ -119,6 +132,9 @@ def trials(spark: SparkSession, tmp_path: Path) -> Iterator[Trials]:
         grid.sql("INSERT INTO orders VALUES (3, 30)")
         grid.sql("CREATE TABLE other (id BIGINT, PRIMARY KEY (id))")
         grid.sql("CREATE TABLE t (x BIGINT)")
+        grid.sql("CREATE TABLE moments (id BIGINT, ts TIMESTAMP WITH TIME ZONE, PRIMARY KEY (id))")
+        grid.sql("CREATE TABLE clocks (id BIGINT, ts TIMESTAMP, PRIMARY KEY (id))")
+        grid.sql("CREATE VIEW shown AS SELECT id FROM orders")
         yield Trials(spark, grid, tmp_path)
         assert grid.sql("SELECT * FROM orders").fetchall() == [(3, 30)], "what fails changes nothing"
 

@@ -190,3 +190,12 @@ def test_a_query_that_is_planned_again_in_its_task_keeps_its_columns(
     monkeypatch.setattr(source_read, "running_execution", lambda: "f" * 32)
     with pytest.raises(SqlError, match="the query has other columns than the data frame"):
         list(reader.read(partition))
+
+
+def test_a_query_of_one_task_returns_times(grid: Grid) -> None:
+    """Spark gets TIME in nanoseconds, which the check of the columns has to know."""
+    grid.sql("CREATE TABLE clocks (id BIGINT, at TIME, PRIMARY KEY (id))")
+    grid.sql("INSERT INTO clocks VALUES (1, TIME '12:30:00')")
+    reader = QueryReader(options_of(grid, "SELECT at FROM clocks ORDER BY id LIMIT 1"), 2)
+    (partition,) = reader.partitions()
+    assert [batch.num_rows for batch in reader.read(partition)] == [1]

@@ -7,13 +7,13 @@ from remuda.errors import not_supported
 _FIRST = (4, 1)
 
 
-def refuse_old_pyspark() -> None:
-    """Raise where PySpark is too old for the format `remuda` and the functions beside it."""
+def refuse_old_pyspark(what: str = "the format remuda") -> None:
+    """Raise where PySpark is too old for the format `remuda`, the functions beside it, and `apply`."""
     import pyspark
 
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if version < _FIRST:
         raise not_supported(
-            f"the format remuda needs PySpark 4.1 or newer, and this is {pyspark.__version__}",
+            f"{what} needs PySpark 4.1 or newer, and this is {pyspark.__version__}",
             suggestion="grid.load takes its data frames, and the queries of a grid run on it.",
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from remuda.catalog import new_id
 from remuda.errors import OutcomeUnknownError, RemudaError
+from remuda.spark.driver.pyspark_version import refuse_old_pyspark
 from remuda.spark.driver.spark_session import make_importable
 from remuda.spark.driver.tasks import as_sql_error, refuse_stopped, slot_count
 from remuda.spark.load.change_task import ChangeWork, SparkChanges, write_changes
@@ -49,6 +50,7 @@ def load_changed_frame(
     progress: LoadProgress | None = None,
 ) -> ChangeCounts:
     """Apply all changes of the DataFrame or none. A map in the memory of this process gets them as one table."""
+    refuse_old_pyspark('mode="apply"')  # `repartitionById` came with 4.1
     session = dataframe.sparkSession
     refuse_stopped(session)
     definition = target.definition

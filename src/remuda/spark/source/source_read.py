@@ -102,7 +102,8 @@ class QueryReader(DataSourceReader):
         with _open_grid(self._options, running_execution()) as grid:
             result = grid.sql(self._options["query"])
             schema = arrow_schema(result.columns)
-            if self._columns is not None and (schema.names, schema.types) != _names_and_types(self._columns):
+            expected = schema if self._columns is None else arrow_schema(self._columns)
+            if (schema.names, schema.types) != (expected.names, expected.types):
                 raise _other_columns()
             for batch in pa.RecordBatchReader.from_stream(result):
                 yield conformed(batch, schema)
@@ -111,10 +112,6 @@ class QueryReader(DataSourceReader):
 
 def _same_columns(schema: StructType, columns: Iterable[Column | ResultColumn]) -> bool:
     return [(each.name, each.dataType) for each in schema] == [(each.name, spark_type(each)) for each in columns]
-
-
-def _names_and_types(columns: Iterable[ResultColumn]) -> tuple[list[str], list[pa.DataType]]:
-    return [each.name for each in columns], [each.type.arrow for each in columns]
 
 
 def _other_columns() -> Exception:
