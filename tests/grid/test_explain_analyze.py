@@ -127,6 +127,8 @@ def test_which_scans_were_shared(grid: Any) -> None:
     text = analyzed("SELECT id + n, COUNT(*) FROM m GROUP BY id + n")
     assert shared in text
     assert "partial aggregation: off after " in text
+    few = analyzed("SELECT n, COUNT(*) FROM m WHERE id % 97 = 0 GROUP BY n")
+    assert "partial aggregation: off after " in few, "of the rows of the scan few are left to be aggregated"
     partial = text.index("HashAggregate partial")
     assert "actual" not in text[partial : text.index("Project [PARTITIONED")], "no worker aggregated"
     assert "LocalExchange" not in analyzed("SELECT n, COUNT(*) FROM d GROUP BY n"), "a small map"

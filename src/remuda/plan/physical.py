@@ -634,8 +634,8 @@ ExchangeNode = RootExchange | HashExchange | BroadcastExchange
 class PartialRule:
     """When workers aggregate in parts: decided by the groups in the first `sample_rows` rows that the scan reads.
 
-    They do not where a group has fewer than `group_rows` rows of the scan, nor where there are more than `few_groups`
-    groups and most rows of the sample are groups of their own.
+    They do not where a group has fewer than `group_rows` of the rows to be aggregated, nor where there are more than
+    `few_groups` groups and most rows of the sample are groups of their own.
     """
 
     sample_rows: int

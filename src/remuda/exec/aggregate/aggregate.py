@@ -112,7 +112,8 @@ class HashAggregateExec(BlockingExec):
     def wants_parts(self, scan_rows: int) -> bool:
         """Refuse where there are so many groups that merging their states is as much work as adding the rows.
 
-        There are so many by now or, as most of the rows have been groups of their own, there will be in the end.
+        There are so many by now or, as most of the rows have been groups of their own, there will be in the end. Of a
+        scan of a million rows a join may leave ten thousand: the sample shows which share of them comes here.
         """
         assert self._partial is not None
         assert self._context is not None
@@ -123,7 +124,8 @@ class HashAggregateExec(BlockingExec):
         assert rule is not None, "an aggregate by keys sees a sample first"
         counts = self._rows.counts(self._groups.count)
         found, rows = int(np.count_nonzero(counts)), int(counts.sum())
-        is_off = len(counts) * rule.group_rows > scan_rows or (found > rule.few_groups and 2 * found > rows)
+        expected = scan_rows * rows / rule.sample_rows
+        is_off = len(counts) * rule.group_rows > expected or (found > rule.few_groups and 2 * found > rows)
         is_off = is_off or bool(self._spilled)
         decision = f"partial aggregation: {'off' if is_off else 'on'} after {{}} rows, {{}} groups"
         self._context.activity.decide(decision, rows, found)
