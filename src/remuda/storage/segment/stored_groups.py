@@ -140,6 +140,9 @@ class StoredGroups(Sequence["StoredSegment"]):
     def __len__(self) -> int:
         return self.offsets[-1]
 
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
     @overload
     def __getitem__(self, number: int) -> StoredSegment: ...
 
