@@ -15,7 +15,7 @@ from remuda.exec.memory import MemoryLimit
 ROWS = 60_000
 
 HOLDING = {
-    "many first rows": ("the sort", "SELECT * FROM m ORDER BY t, id LIMIT 50000"),
+    "many first rows": ("the sort", "SELECT * FROM m ORDER BY t, id LIMIT 5000"),
     "whole groups": ("the aggregation", "SELECT MEDIAN(id) FROM m"),
     "count distinct": ("the aggregation", "SELECT COUNT(DISTINCT t), MEDIAN(id) FROM m"),
     "nested loop": ("the join", "SELECT COUNT(*) FROM (SELECT * FROM m WHERE id < 9) a JOIN m b ON b.t <= a.t"),
@@ -42,7 +42,7 @@ SPILLING = {
     "grouping sets": "SELECT id, n, COUNT(*) FROM m GROUP BY CUBE (id, n)",
     "hash join": "SELECT a.t, b.t FROM m a JOIN m b ON a.n = b.id",
     "outer join": "SELECT a.t, b.t FROM m a FULL JOIN m b ON a.n = b.id",
-    "sub-query": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.id = a.n)",
+    "sub-query": "SELECT COUNT(*) FROM m a WHERE NOT EXISTS (SELECT 1 FROM m b WHERE b.t = a.t || '!')",
     "window": "SELECT id, ROW_NUMBER() OVER (PARTITION BY n ORDER BY t) FROM m",
     "union": "SELECT t FROM m UNION SELECT t || '!' FROM m",
     "intersect": "SELECT t, id FROM m INTERSECT SELECT t, id FROM m",
