@@ -90,7 +90,7 @@ def folder(template: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Verification, "start", lambda _self: None)
+    monkeypatch.setattr(Verification, "start", lambda *_: None)
 
 
 def rows_files(folder: Path) -> list[Path]:

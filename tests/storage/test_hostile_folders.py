@@ -442,10 +442,13 @@ def test_too_few_descriptors_are_our_error(store: Path) -> None:
 
 
 AS_ANOTHER = """
-import os, sys, remuda
-with remuda.open() as grid:  # what is imported later may be out of reach for the other user
-    grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY)")
-    len(grid.map("t"))
+import os, sys, tempfile, remuda
+with tempfile.TemporaryDirectory() as folder:  # what is imported later may be out of reach for the other user
+    with remuda.open(folder) as grid:
+        grid.sql("CREATE TABLE t (id BIGINT PRIMARY KEY)")
+        len(grid.map("t"))
+    with remuda.open(folder, read_only=True) as grid:
+        len(grid.map("t"))
 os.setgroups([])
 os.setgid(int(sys.argv[2]))
 os.setuid(1234)
