@@ -41,8 +41,9 @@ FOREIGN = {
     # What Python's own protocols ask for.
     ("AttributeError", "__init__.py"),
     ("AttributeError", "types/arrow_compute.py"),
-    ("AttributeError", "exec/__init__.py"),
+    ("AttributeError", "lazy_names.py"),
     ("AttributeError", "storage/segment/lazy_segment.py"),
+    ("AttributeError", "storage/state/grouped_version.py"),
     ("ImportError", "__init__.py"),
     ("IndexError", "exec/batch.py"),
     ("KeyError", "grid/map.py"),

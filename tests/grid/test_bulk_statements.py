@@ -255,18 +255,18 @@ def test_readers_keep_the_state_before_the_statement(grid: Any, side: str) -> No
 
 @pytest.mark.usefixtures("segments")
 def test_a_cancelled_statement_leaves_nothing(grid: Any, path: tuple[int, str | None]) -> None:
-    grid.load("m", pa.table({"id": range(100_000), "n": [1] * 100_000, "name": ["x"] * 100_000}))
+    grid.load("m", pa.table({"id": range(400_000), "n": [1] * 400_000, "name": ["x"] * 400_000}))
     files = _files(path[1])
     grid.sql("SET timeout = 0.002")
     for text in (
-        "INSERT INTO m SELECT id + 100000, n, name FROM m",
+        "INSERT INTO m SELECT id + 400000, n, name FROM m",
         "UPDATE m SET n = n + 1",
         "DELETE FROM m WHERE n = 1",
     ):
         with pytest.raises(SqlError, match="timeout"):
             grid.sql(text)
     grid.sql("SET timeout = 0")
-    assert grid.sql("SELECT COUNT(*), SUM(n) FROM m").fetchall() == [(100_000, 100_000)]
+    assert grid.sql("SELECT COUNT(*), SUM(n) FROM m").fetchall() == [(400_000, 400_000)]
     grid.checkpoint()
     assert _files(path[1]) == files
 
