@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from remuda.dataclass import dataclass
@@ -77,6 +76,8 @@ def proportion(value: Any, low: Any, high: Any) -> float:
         return (value - low) / (high - low)
     if isinstance(value, float) and isinstance(low, float) and isinstance(high, float) and _is_finite(high - low):
         return (value - low) / (high - low)
+    from fractions import Fraction  # takes 4 ms of a process that plans `SELECT 1`
+
     # Exactly: 1e308 and -1e308 are infinitely far apart as doubles.
     return float((Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low)))
 

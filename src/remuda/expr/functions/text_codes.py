@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 from remuda.errors import encoding_error, option_error, overflow_error, shown, text_error
@@ -105,12 +104,15 @@ def _checksum(name: str, make: Callable[[bytes], Any]) -> Function:
     return overloaded(name, _of(VARCHAR, VARCHAR, row), _of(VARBINARY, VARCHAR, row), hints=(VARCHAR,))
 
 
-def _md5(value: bytes) -> Any:
-    return hashlib.md5(value, usedforsecurity=False)
+def _hashed(name: str) -> Callable[[bytes], Any]:
+    """Return a function of `hashlib`, which is imported with the first call: it loads OpenSSL, 5 ms of a process."""
 
+    def make(value: bytes) -> Any:
+        import hashlib
 
-def _sha1(value: bytes) -> Any:
-    return hashlib.sha1(value, usedforsecurity=False)
+        return hashlib.new(name, value, usedforsecurity=False)
+
+    return make
 
 
 FUNCTIONS = (
@@ -138,7 +140,7 @@ FUNCTIONS = (
         _with_form(VARCHAR, VARBINARY, _decode),
         can_fail=True,
     ),
-    _checksum("md5", _md5),
-    _checksum("sha1", _sha1),
-    _checksum("sha256", hashlib.sha256),
+    _checksum("md5", _hashed("md5")),
+    _checksum("sha1", _hashed("sha1")),
+    _checksum("sha256", _hashed("sha256")),
 )
