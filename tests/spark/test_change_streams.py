@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
@@ -104,6 +105,22 @@ def test_a_feed_is_applied_to_another_map(spark: SparkSession, grid: Grid, tmp_p
         writer.trigger(availableNow=True).start().awaitTermination()
         assert sorted(grid.sql("SELECT * FROM copy").fetchall()) == sorted(grid.sql("SELECT * FROM t").fetchall())
         committed(grid, "DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'z'", "SINK INTO t VALUES (3, 'c')")
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="PySpark 4.1 runs one batch, the one that was begun")
+def test_a_batch_that_was_begun_is_not_the_last(spark: SparkSession, grid: Grid, tmp_path: Path) -> None:
+    """A stream ends with the version that was the newest at its start, whatever a killed driver has left to do."""
+    grid.sql("CREATE TABLE copy (id BIGINT PRIMARY KEY, v VARCHAR)")
+    options = {"path": str(grid.store.path), "map": "copy", "mode": "apply", "changes": "delta"}
+    checkpoint = tmp_path / "checkpoint"
+    for step in range(3):
+        committed(grid, f"SINK INTO t VALUES (1, 'v{step}'), ({step + 2}, 'w')", f"DELETE FROM t WHERE id = {step + 1}")
+        writer = reader(spark, grid, changes="delta").writeStream.format("remuda").options(**options)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        assert sorted(grid.sql("SELECT * FROM copy").fetchall()) == sorted(grid.sql("SELECT * FROM t").fetchall())
+        for path in (checkpoint / "commits").glob(f"*{step}*"):
+            path.unlink()
 
 
 def test_rows_alone_are_for_maps_that_only_grow(spark: SparkSession, grid: Grid, tmp_path: Path) -> None:

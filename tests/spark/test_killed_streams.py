@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 import remuda
@@ -105,9 +106,10 @@ def test_a_stream_of_versions_whose_driver_is_killed_is_exact(tmp_path: Path, ki
             stop.set()
             writer.join()
         grid.checkpoint()
-        process = start(tmp_path, "source")
-        told, _ = process.communicate()
-        assert told.decode().split() == ["begun", "done"]
+        for _ in range(2 if pyspark.__version__ < "4.2" else 1):  # 4.1 runs one batch, the one that was begun
+            process = start(tmp_path, "source")
+            told, _ = process.communicate()
+            assert told.decode().split() == ["begun", "done"]
         expected = sorted(map(tuple, grid.sql("SELECT * FROM source")))
         assert expected
         assert sorted(map(tuple, grid.sql("SELECT * FROM t"))) == expected

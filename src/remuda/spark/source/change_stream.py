@@ -4,6 +4,9 @@ A micro-batch is the difference of two versions, so that a key comes at most onc
 plans the stream keeps a lease on the files of the version that it has delivered, and the description of that version: a
 stream that runs misses nothing, however soon the writer gives versions up. One that is started again reads the versions
 of its checkpoint from the folder, where they stay for the retention of the tables.
+
+With the trigger `availableNow` the stream fixes its end when it is started. Spark runs a single batch of a source that
+cannot do so, and after a failure that is the batch that was begun before: what was committed since is left out.
 """
 
 from __future__ import annotations
@@ -30,6 +33,14 @@ if TYPE_CHECKING:
 
     from remuda.storage import SnapshotDescription, Store
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark 4.1 has no such class: its streams run a single batch
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        pass
+
+
 _VERSION = "version"
 Offset = dict[str, int]
 
@@ -42,7 +53,7 @@ class _Delivered:
     snapshot: SnapshotDescription | None
 
 
-class ChangeStream(DataSourceStreamReader):
+class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in the process that plans the stream, and travels to tasks, which use `read` alone."""
 
     def __init__(self, options: Mapping[str, str], tasks: int) -> None:
@@ -51,13 +62,24 @@ class ChangeStream(DataSourceStreamReader):
         self._store: Store | None = None
         self._lease: Any = None
         self._seen: dict[int, _Delivered] = {}
+        self._last: Offset | None = None
+        """Where the stream ends; None if it goes on for ever."""
 
     def initialOffset(self) -> Offset:
         """Return where a new stream begins: before the first row, unless `since` says otherwise."""
         return {_VERSION: since_option(self._options, self._open())}
 
-    def latestOffset(self) -> Offset:  # type: ignore[override]  # what Spark 4.1 calls, and later ones take too
-        """Return the newest version, also where it has changed other maps alone: it is kept the longest."""
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End the stream with the version that is the newest now; Spark calls this before the first batch."""
+        self._last = self.latestOffset()
+
+    def latestOffset(self, *_: Any) -> Offset:
+        """Return the newest version, also where it has changed other maps alone: it is kept the longest.
+
+        Spark 4.1 calls this without arguments, later ones with the start and a limit.
+        """
+        if self._last is not None:
+            return self._last
         store = self._open()
         newest = store.history.newest()
         if newest not in self._seen:
