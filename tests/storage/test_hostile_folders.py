@@ -481,14 +481,14 @@ def test_a_reader_of_another_user_shares_the_folder_by_its_group(open_to_all: Pa
         grid.sql("INSERT INTO t SELECT i FROM range(100) AS i")
         grid.checkpoint()
         command = [sys.executable, "-c", AS_ANOTHER, str(path), str(group)]
-        reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert reader.stdout is not None
-        assert reader.stdout.readline() == "100\n"
-        (lease,) = (path / "readers").iterdir()
-        assert (lease.stat().st_uid, lease.stat().st_gid, lease.stat().st_mode & 0o777) == (1234, group, 0o660)
-        if leaves == "killed":
-            reader.kill()
-        reader.communicate()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "100\n"
+            (lease,) = (path / "readers").iterdir()
+            assert (lease.stat().st_uid, lease.stat().st_gid, lease.stat().st_mode & 0o777) == (1234, group, 0o660)
+            if leaves == "killed":
+                reader.kill()
+            reader.communicate()
         grid.sql("INSERT INTO t VALUES (1000)")
         grid.checkpoint()
         grid.sql("DELETE FROM t WHERE id < 50")
