@@ -201,15 +201,24 @@ def with_zones(table: pa.Table, zone: Callable[[str], str]) -> pa.Table:
 
 
 def _with_zones(given: pa.DataType, zone: Callable[[str], str]) -> pa.DataType:
+    """Return the type with other zones, in which all members of structs, elements and values may be NULL.
+
+    Where a struct is NULL its members are too, also those that Spark declares NOT NULL: Arrow refuses to cast them to
+    a type that says so.
+    """
     if is_zoned(given):
         return pa.timestamp(given.unit, zone(given.tz))
     if pa.types.is_struct(given):
-        return pa.struct([field.with_type(_with_zones(field.type, zone)) for field in given.fields])
+        return pa.struct([_nullable_with_zones(field, zone) for field in given.fields])
     if pa.types.is_list(given):
-        return pa.list_(given.value_field.with_type(_with_zones(given.value_type, zone)))
+        return pa.list_(_nullable_with_zones(given.value_field, zone))
     if pa.types.is_map(given):
         return pa.map_(_with_zones(given.key_type, zone), _with_zones(given.item_type, zone), given.keys_sorted)
     return given
+
+
+def _nullable_with_zones(field: pa.Field, zone: Callable[[str], str]) -> pa.Field:
+    return field.with_type(_with_zones(field.type, zone)).with_nullable(True)
 
 
 def _with_variants_as_json(table: pa.Table) -> pa.Table:
