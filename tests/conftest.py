@@ -28,6 +28,8 @@ settings.register_profile(
 settings.register_profile("fast", settings.get_profile("thorough"), derandomize=True, database=None, max_examples=30)
 settings.load_profile("fast")
 
+SHARED = pytest.StashKey["SparkSession | None"]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -52,10 +54,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """One local Spark for the whole run: starting one takes longer than all the tests that use it."""
     import remuda.spark
 
     session = remuda.spark.session(master="local[2]")
+    pytestconfig.stash[SHARED] = session
     yield session
+    pytestconfig.stash[SHARED] = None
     session.stop()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Blame the test that stops the session of all, not those that need it later."""
+    shared = item.config.stash.get(SHARED, None)
+    if shared is not None and shared.sparkContext._jsc is None:
+        item.config.stash[SHARED] = None
+        pytest.fail("the Spark session that all tests share was stopped")

@@ -25,6 +25,8 @@ from remuda.cli import main
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+
     from remuda.bench.run import Measurement
 
 ROWS = 3_000
@@ -85,12 +87,22 @@ def test_every_function_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_processor_time_of_processes_is_told_beside_the_time_that_passes() -> None:
-    measured = {each.name: each for each in run(Plan(ROWS, budget=SHORT, only="new process to SELECT 1"))}
+    plan = Plan(ROWS, budget=SHORT, only="new process to SELECT 1", with_spark=False)
+    measured = {each.name: each for each in run(plan)}
     assert list(measured) == ["new process to SELECT 1", "new process to SELECT 1, processor"]
     passed, worked = (each.timings["Python alone"] for each in measured.values())
     assert passed is not None
     assert worked == passed.processor
     assert worked.minimum > 0
+
+
+def test_the_benchmarks_stop_no_session_that_they_have_not_started(spark: SparkSession) -> None:
+    peers = Peers(data.make(ROWS))
+    peer = peers.find("Spark")
+    assert peer is not None
+    assert len(peer.rows("SELECT * FROM orders", "parquet")) == ROWS
+    peers.close()
+    assert spark.range(3).count() == 3
 
 
 def test_processor_time_has_that_of_processes_which_a_call_starts() -> None:

@@ -18,8 +18,11 @@ PARTITIONS = 271
 
 class SparkPeer:
     def __init__(self, data: Data) -> None:
+        from pyspark import SparkContext
+
         import remuda.spark
 
+        self._starts = SparkContext._active_spark_context is None
         self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
         self._temporary = tempfile.TemporaryDirectory(prefix="remuda-bench-")
         self.folder = folder = Path(self._temporary.name)
@@ -64,7 +67,9 @@ class SparkPeer:
         return self.session.sparkContext.runJob(self._slots, _nothing)
 
     def close(self) -> None:
-        self.session.stop()
+        """Remove the files, and stop the session if it is not another owner's."""
+        if self._starts:
+            self.session.stop()
         self._temporary.cleanup()
 
 
