@@ -18,11 +18,10 @@ PARTITIONS = 271
 
 class SparkPeer:
     def __init__(self, data: Data) -> None:
-        from pyspark import SparkContext
-
         import remuda.spark
+        from remuda.spark.driver.spark_session import running_session
 
-        self._starts = SparkContext._active_spark_context is None
+        self._starts = running_session() is None
         self.session: Any = remuda.spark.session(master=f"local[{SLOTS}]")
         self._temporary = tempfile.TemporaryDirectory(prefix="remuda-bench-")
         self.folder = folder = Path(self._temporary.name)

@@ -114,7 +114,7 @@ def session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise RemudaError("PySpark is not installed. Run: pip install 'remudadb[spark]'", sqlstate="0A000") from error
-    running = _running_session()
+    running = running_session()
     if running is not None:
         _refuse_other(running, master, config or {})
         make_importable(running.sparkContext)
@@ -131,7 +131,7 @@ def session(
     return started
 
 
-def _running_session() -> SparkSession | None:
+def running_session() -> SparkSession | None:
     """Return the session of this thread, else the one that the process began with."""
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
