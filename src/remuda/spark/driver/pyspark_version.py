@@ -15,5 +15,5 @@ def refuse_old_pyspark(what: str = "the format remuda") -> None:
     if version < _FIRST:
         raise not_supported(
             f"{what} needs PySpark 4.1 or newer, and this is {pyspark.__version__}",
-            suggestion="grid.load takes its data frames, and the queries of a grid run on it.",
+            suggestion="On PySpark 4.0 grid.load takes data frames, and the queries of a grid run.",
         )
