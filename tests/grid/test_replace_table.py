@@ -17,6 +17,7 @@ import pytest
 import remuda
 from remuda.errors import SqlError, StorageError
 from remuda.storage import MapStore
+from remuda.storage.folder import kept_versions
 from remuda.storage.folder.store_folder import StoreFolder
 
 OLD = [(1, 10), (2, 20)]
@@ -142,6 +143,8 @@ def test_a_reader_sees_the_new_table_after_a_refresh(tmp_path: Path) -> None:
 
 REPLACER = """
 import sys, remuda
+from remuda.storage.folder import kept_versions
+kept_versions.DEFAULT_RETENTION = 0  # versions that are kept have replaced tables
 with remuda.open(sys.argv[1]) as grid:
     print("begun", flush=True)
     for number in range(1000):
@@ -150,7 +153,8 @@ with remuda.open(sys.argv[1]) as grid:
 """
 
 
-def test_a_killed_process_leaves_one_whole_table(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_one_whole_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_versions, "DEFAULT_RETENTION", 0)
     chance = random.Random(7)
     for _ in range(4):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *sys.path])}
