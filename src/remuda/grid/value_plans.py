@@ -30,9 +30,7 @@ def plan_for_values(
     cache: PlanCache,
     plan: Callable[[tuple[Any, ...]], CachedPlan],
 ) -> CachedPlan:
-    """Return the plan for these stored values: the entry itself, or one that `plan` makes, or has made, for values
-    like these.
-    """
+    """Return the plan for these stored values: the entry's own, or one that `plan` has made for their class."""
     bounds = entry.plan.value_bounds
     if not bounds or entry.key is None:
         return entry
